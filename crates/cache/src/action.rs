@@ -1,35 +1,34 @@
-//! Actions that the state machine requests from its driver: requests to its members, each with the purpose it
-//! serves.
+//! Actions that the state machine requests from its driver: requests to members, each with its purpose.
 
 use plumb_block::{LbaRange, Op, Payload, Request};
 
-/// A device beneath the cache.
+/// A device below the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Member {
-    /// A device that holds the log, by its number.
+    /// Log device with this number.
     Leg(usize),
-    /// The slow device that is cached.
+    /// Slow device that is cached.
     Backing,
 }
 
-/// Names an action until it is completed. Never used twice by one [`Cache`](crate::Cache).
+/// Identifier of an action until its completion. Never reused by one [`Cache`](crate::Cache).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ActionId(pub u64);
 
-/// A request to a member. No order holds between actions that are not completed.
+/// A request to a member. Incomplete actions are not ordered.
 #[derive(Debug)]
 pub struct Action {
-    /// Identity of the action, for [`Cache::completed`](crate::Cache::completed).
+    /// Identifier for [`Cache::completed`](crate::Cache::completed).
     pub id: ActionId,
     /// Device that the request goes to.
     pub member: Member,
     /// Purpose of the request.
     pub purpose: Purpose,
-    /// The request, in the member's logical blocks; its tag is the number of the action.
+    /// Request in the member's logical blocks. The tag is the number of the action.
     pub request: Request,
 }
 
-/// Request to a member that was not sent yet.
+/// Request to a member that has not been sent yet.
 #[derive(Debug)]
 pub(crate) struct Command {
     pub(crate) member: Member,
@@ -41,139 +40,139 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// Returns the command that flushes a member.
+    /// Creates the command that flushes a member.
     pub(crate) fn flush(member: Member, purpose: Purpose) -> Self {
         Self { member, purpose, op: Op::Flush, range: LbaRange::EMPTY, payload: Payload::None }
     }
 }
 
-/// Purpose of an action. Whoever tests the cache may answer all actions of one purpose without doing them,
-/// and has to see the loss.
+/// Purpose of an action. A test of the cache may answer all actions of one purpose without executing them,
+/// and must then detect the loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Purpose {
-    /// Recovery reads the copies of the superblock.
+    /// Recovery: read of a copy of the superblock.
     ReadSuperblock,
-    /// Recovery reads the first record of a segment.
+    /// Recovery: read of the first record of a segment.
     ReadHead,
-    /// Recovery reads the records of a live segment.
+    /// Recovery: read of the records of a live segment.
     ReadSegment,
-    /// A leg gets what only another one holds, before the cache serves.
+    /// Recovery: write of blocks to a leg that only another one holds, before the cache serves.
     Equalise,
-    /// Flush of the legs after that: order (f).
+    /// Recovery: flush of the legs after the last [`Equalise`](Self::Equalise), order (f).
     EqualiseFlush,
-    /// Superblocks with the number of a new session.
+    /// Write of superblocks with the number of a new session.
     Session,
-    /// Flush after that, before the first record of the session.
+    /// Flush of the superblocks of a new session, before its first record.
     SessionFlush,
-    /// A record of the log.
+    /// Write of a record of the log.
     LogRecord,
     /// Flush of a leg, for a flush or a FUA write.
     LogFlush,
-    /// A client reads what is in the log.
+    /// Client's read of data in the log.
     LogRead,
-    /// A client reads what is not in the log.
+    /// Client's read of data that is not in the log.
     BackingRead,
-    /// Blocks that another leg read whole replace those that this leg read damaged.
+    /// Rewrite of blocks that this leg returned damaged, with intact ones from another leg.
     ReadRepair,
-    /// The contents of the log are read, for a leg that replaces another.
+    /// Read of the log's contents, to copy them to a replacement leg.
     ResilverRead,
-    /// The contents that were read are written to the leg that replaces another.
+    /// Write of the log's contents to a replacement leg.
     Resilver,
-    /// Flush of that leg after all of it, before it counts: order (g).
+    /// Flush of a replacement leg after everything was copied, before it counts: order (g).
     ResilverFlush,
-    /// A write, discard or zeroing that goes past the log.
+    /// Write, discard or zeroing that bypasses the log.
     BypassWrite,
-    /// Flush of the backing device, for a flush after such a write: order (d).
+    /// Flush of the backing device for a client's flush after writes that bypassed the log: order (d).
     BypassFlush,
-    /// Flush of the legs, before what is not known to be durable there is destaged.
+    /// Flush of the legs before the destaging of data that is not known to be durable there.
     LogFlushBeforeDestage,
-    /// Flush of the backing device before a session destages anything, and again after a write of destaging
-    /// failed: that write can no longer land.
+    /// Flush of the backing device before a session destages anything, and again after a failed destage
+    /// write, which then can no longer land.
     BackingFlushBeforeDestage,
-    /// Destaging reads the log.
+    /// Destaging: read of the log.
     DestageRead,
-    /// Destaging writes the backing device.
+    /// Destaging: write to the backing device.
     BackingDestage,
-    /// Flush of the backing device, before the tail advances past what was destaged.
+    /// Flush of the backing device before the tail advances past destaged data.
     BackingFlushBeforeTail,
-    /// Flush of the legs, before the tail advances past what was overwritten: order (b).
+    /// Flush of the legs before the tail advances past overwritten data: order (b).
     LogFlushBeforeTail,
-    /// Flush of the backing device, before a mark states what witnesses hold there: see
+    /// Flush of the backing device before a mark states the contents of witnesses there: see
     /// [`Mark`](crate::Mark).
     BackingFlushBeforeMark,
-    /// Superblocks with a later tail.
+    /// Write of superblocks with a later tail.
     TailAdvance,
-    /// Flush after that, before segments are used again: order (c).
+    /// Flush of the superblocks with a later tail, before segments are reused: order (c).
     TailFlush,
-    /// Superblocks with a new epoch: another leg no longer counts, is being copied to, or counts again, or
-    /// the log has become larger; orders (e) and (g).
+    /// Write of superblocks with a new epoch: a leg no longer counts, is being copied to, or counts again, or
+    /// the log has grown; orders (e) and (g).
     EpochOnSurvivors,
-    /// Flush after that, before anything is acknowledged.
+    /// Flush of the superblocks with a new epoch, before anything is acknowledged.
     EpochFlush,
-    /// Superblocks of a cache that was stopped.
+    /// Write of the superblocks of a stopped cache.
     Stop,
-    /// Flush after that.
+    /// Flush of the superblocks of a stopped cache.
     StopFlush,
-    /// Flush of the legs of a log that is no longer written, before the mark says where it ends.
+    /// Flush of the legs of a sealed log before the mark states where it ends.
     SealFlush,
 }
 
-/// Something that the cache waits for before it goes on. Order (a) to (g) of `docs/ON_DISK_FORMAT.md` are
-/// these.
+/// A condition that the cache waits for. These are the orders (a) to (g) of `docs/ON_DISK_FORMAT.md` and
+/// others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Wait {
     /// (a) A write is acknowledged after the records of all lower sequence numbers.
     LowerSequences,
-    /// (b) The tail advances after the flush of the legs that makes the successors of overwritten records
+    /// (b) The tail advances after a flush of the legs has made the successors of overwritten records
     /// durable.
     SuccessorsDurable,
-    /// Only what is durable in the log is destaged.
+    /// Only data that is durable in the log is destaged.
     DurableBeforeDestage,
     /// The tail advances after the flush of the backing device.
     BackingDurable,
-    /// (c) Segments are free, and their extents unknown to bypass, after the tail's advance is durable.
+    /// (c) Segments are free, and writes may bypass their extents, once the new tail is durable.
     TailDurable,
-    /// (d) A flush waits for a round of flushes that began after it came; without this it joins one that is
-    /// on its way.
+    /// (d) A flush waits for a round of flushes that starts after its arrival; without this it joins the
+    /// current round.
     FlushCovers,
-    /// (e) Nothing is acknowledged before the epoch that excludes a leg is durable, and a larger log is not
-    /// used in its new shape before two versions of the superblock with that shape are.
+    /// (e) Nothing is acknowledged before the epoch that excludes a leg is durable. A grown log is used in
+    /// its new shape once two versions of the superblock with that shape are durable.
     EpochDurable,
-    /// (f) Recovery serves after the legs are equal and flushed.
+    /// (f) Recovery serves once the legs are equal and flushed.
     LegsEqual,
-    /// (g) A leg that replaces another counts after everything has been copied to it and flushed.
+    /// (g) A replacement leg counts once everything has been copied to it and flushed.
     LegCopied,
-    /// A write goes past the log only where nothing in the log overlaps.
+    /// A write bypasses the log only if nothing in the log overlaps it.
     LogBeforeBypass,
-    /// A segment is used again after the reads of its last contents.
+    /// A segment is reused after all reads of its old contents.
     SegmentUnread,
-    /// The backing device is marked with a tail once the superblocks with that tail are durable: else a power
-    /// cut could leave a log that is older than the mark, and be refused.
+    /// The mark names a tail once the superblocks with that tail are durable: otherwise a power cut could
+    /// leave a log older than the mark, which would be refused.
     MarkedTailDurable,
-    /// A witness is written back to once the mark on the backing device does not state any more what it
-    /// holds: else what the cache itself has written would be taken for a write by somebody else.
+    /// A witness is written back once the mark no longer states its contents: otherwise the cache's own write
+    /// would be mistaken for a foreign one.
     WitnessReleased,
-    /// Writes go past a log that failed once the mark says where that ends: else a record that failed and
-    /// landed all the same would be put over them.
+    /// Writes bypass a failed log once the mark states where it ends: otherwise a failed record that landed
+    /// after all would be replayed over them.
     SealMarked,
 }
 
-/// Set of the waits that hold: all of them, but for one that a test leaves out.
+/// The conditions in force: all of them, except one that a test disables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Waits {
     left_out: Option<Wait>,
 }
 
 impl Waits {
-    /// Every wait holds.
+    /// All conditions in force.
     pub const ALL: Self = Self { left_out: None };
 
-    /// Returns every wait but this one: what the tests of the cache must find.
+    /// Returns all conditions except `wait`, whose absence the tests must detect.
     pub const fn without(wait: Wait) -> Self {
         Self { left_out: Some(wait) }
     }
 
-    /// Returns true if the cache waits for this.
+    /// Returns true if this condition is in force.
     pub(crate) fn hold(self, wait: Wait) -> bool {
         self.left_out != Some(wait)
     }

@@ -1,5 +1,5 @@
-//! [`Base`]: the state that every part of an open cache reads, and the few ways in which several parts change
-//! it: flushes of members, copies to a leg, the legs that count, and the superblocks that say so.
+//! [`Base`]: state shared by all parts of an open cache, and operations used by several parts: flushes of
+//! members, copies to a leg, changes of the counting legs, and writes of superblocks.
 
 use plumb_block::{Bytes, Latch, Lba, LbaRange};
 
@@ -18,7 +18,7 @@ use crate::settings::{LOG_BLOCK, Layout, Options};
 use crate::status::Figures;
 use crate::superblocks::{Reason, Superblocks, Version};
 
-/// Number of buffers that reads leave to records and superblocks.
+/// Number of buffers reserved for records and superblocks, which reads leave free.
 pub(crate) const BUFFERS_LEFT: usize = 6;
 
 /// All blocks of a device.
@@ -31,12 +31,12 @@ pub(crate) struct Base {
     pub(crate) devices: Devices,
     pub(crate) io: Io<Then>,
     pub(crate) condition: Condition,
-    /// Superblock as it would be written next.
+    /// Superblock as the next version would be written.
     pub(crate) superblock: Superblock,
     pub(crate) superblocks: Superblocks,
     pub(crate) index: Index,
     pub(crate) log: Log,
-    /// Seal of a log that is no longer written.
+    /// Seal, if the log is no longer written.
     pub(crate) seal: Option<Seal>,
     pub(crate) pace: Pace,
     pub(crate) figures: Figures,
@@ -48,27 +48,28 @@ pub(crate) enum Condition {
     /// The session is not durable yet.
     Opening,
     Serving,
-    /// Serving the requests that came before the end; true if the end is to be clean.
+    /// Serving the requests that arrived before the stop; true for a clean stop.
     Stopping(bool),
     Stopped(bool),
-    /// Nothing can be written or flushed any more; with the reason.
+    /// Writes and flushes are no longer possible; with the reason.
     Latched(String, Latch),
 }
 
 impl Condition {
-    /// Returns true if requests are carried out.
+    /// Returns true if requests are executed.
     pub(crate) const fn is_serving(&self) -> bool {
         matches!(self, Self::Serving | Self::Stopping(_))
     }
 
-    /// Returns the latch that stopped everything but reads, if there is one.
+    /// Returns the latch that stopped everything except reads, if any.
     pub(crate) const fn latch(&self) -> Option<Latch> {
         if let Self::Latched(_, latch) = self { Some(*latch) } else { None }
     }
 }
 
 impl Base {
-    /// Returns the state that recovery found. Unless the recovery was only to look, a session is to begin.
+    /// Creates the state from the result of recovery, and requests the superblock of a new session unless it
+    /// was a dry run.
     pub(crate) fn opened(found: RecoveryResult) -> Self {
         let mut superblocks = Superblocks::new(&found);
         let condition = if found.options.dry_run {
@@ -95,7 +96,7 @@ impl Base {
         }
     }
 
-    /// Flushes a leg or, without one, the backing device.
+    /// Flushes a leg, or the backing device if `leg` is `None`.
     pub(crate) fn flush(&mut self, leg: Option<usize>, purpose: Purpose) {
         let (member, count) = match leg {
             Some(leg) => (Member::Leg(leg), &mut self.figures.leg_flushes),
@@ -105,20 +106,20 @@ impl Base {
         self.io.issue(Command::flush(member, purpose), Then::Flush { leg, purpose });
     }
 
-    /// Flushes the legs that are written. Returns their number.
+    /// Flushes all written legs. Returns their number.
     pub(crate) fn flush_legs(&mut self, purpose: Purpose) -> usize {
         let legs = self.superblock.written();
         legs.iter().for_each(|leg| self.flush(Some(leg), purpose));
         legs.len()
     }
 
-    /// Returns the legs that segment `segment` is written to.
+    /// Returns the legs that hold segment `segment`.
     pub(crate) fn legs_of(&self, segment: u64) -> LegSet {
         self.superblock.written().iter().filter(|leg| self.log.geometry.is_on(*leg, segment)).collect()
     }
 
-    /// Returns a leg from which segment `segment` can be read, none of `tried`. Another `turn` gives another
-    /// leg.
+    /// Returns a leg from which segment `segment` can be read and that is not in `tried`. Different values of
+    /// `turn` give different legs.
     pub(crate) fn source(&self, segment: u64, tried: &[usize], turn: u64) -> Option<usize> {
         let is_source = |leg: &usize| self.superblock.legs[*leg] == LegState::Live && !tried.contains(leg);
         let legs: LegSet = self.legs_of(segment).iter().filter(is_source).collect();
@@ -126,44 +127,42 @@ impl Base {
         legs.iter().nth(turn as usize)
     }
 
-    /// Returns true if no other leg has what this one has.
+    /// Returns true if this is the last leg with complete data.
     pub(crate) fn is_last(&self, leg: usize) -> bool {
         self.log.geometry.layout == Layout::Stripe || self.superblock.live().eq([leg])
     }
 
-    /// Sends `command`, which writes to a leg blocks that another has. Their segment is pinned until it
-    /// completes.
+    /// Sends `command`, which copies blocks from another leg. Their segment is pinned until it completes.
     pub(crate) fn copy_to(&mut self, copy: Copy, command: Command) {
         self.log.pin(copy.segment);
         self.io.issue(command, Then::Copy(copy));
     }
 
-    /// Returns true if reads leave enough buffers for one more run to be destaged or copied.
+    /// Returns true if enough buffers are free to destage or copy another run.
     pub(crate) fn has_memory_for_run(&self) -> bool {
         self.options.memory.available() > BUFFERS_LEFT + 2
     }
 
-    /// Returns the entries over `range` whose records recovery could replay, whether they were destaged or
-    /// not.
+    /// Returns the entries over `range` whose records recovery could replay, whether destaged or not.
     pub(crate) fn live(&self, range: LbaRange) -> impl Iterator<Item = (LbaRange, Entry)> {
         let found = self.index.over(range).map(|(range, entry)| (range, *entry));
         found.filter(|(range, entry)| self.log.is_live(*entry, range.lba))
     }
 
-    /// Returns true if recovery could replay a record that changes a block of `range`.
+    /// Returns true if recovery could replay a record for a block of `range`.
     pub(crate) fn holds(&self, range: LbaRange) -> bool {
         self.live(range).next().is_some()
     }
 
-    /// Returns true if a segment that becomes free can still be read: its place in the ring stays the same,
-    /// and every leg that is read has it.
+    /// Returns true if a freed segment stays readable: its position in the ring does not change, and every
+    /// readable leg has it.
     pub(crate) fn keeps_freed(&self) -> bool {
         let is_copying = self.superblock.legs.contains(&LegState::Resilvering);
         self.seal.is_none() && self.log.grows_to.is_none() && !is_copying
     }
 
-    /// Takes entries that no read finds any more out of the index. Since that is a look at every entry, an
-    /// eighth of the log has to have been used again since the last time.
+    /// Removes from the index the entries that reads can no longer find. As this scans every entry, it runs
+    /// only after an eighth of the log has been reused since the last time.
     pub(crate) fn forget_freed(&mut self) {
         let log = &mut self.log;
         let step = (log.geometry.count() / 8).max(1);
@@ -173,9 +172,9 @@ impl Base {
         }
     }
 
-    /// Has a leg count or not, with a new epoch: nothing is acknowledged until that is durable. Without one
-    /// that counted a session begins, which the backing device notes: that leg alone cannot know that it is
-    /// stale, and is refused by it.
+    /// Changes the state of a leg in a new epoch, which must be durable before anything is acknowledged. If a
+    /// counting leg is excluded, also starts a new session, which the mark names: the leg alone cannot know
+    /// that it is stale, but the mark then reveals it.
     pub(crate) fn set_leg(&mut self, leg: usize, state: LegState) {
         let before = std::mem::replace(&mut self.superblock.legs[leg], state);
         if (before, state) == (LegState::Live, LegState::Lost) {
@@ -184,28 +183,28 @@ impl Base {
         self.begin_epoch();
     }
 
-    /// Begins a session: its records are told from those of others.
+    /// Starts a session, whose records can be distinguished from those of others.
     pub(crate) fn begin_session(&mut self) {
         self.superblock.session += 1;
         self.superblock.first = self.log.next_sequence;
         self.log.close();
     }
 
-    /// Begins an epoch: which legs count, or the shape of the log, has changed.
+    /// Starts an epoch, after a change of the counting legs or of the log's shape.
     pub(crate) fn begin_epoch(&mut self) {
         self.superblock.epoch += 1;
         self.superblocks.want(Reason::Epoch);
         self.io.step();
     }
 
-    /// Returns true if the epoch that excludes the last leg that was lost is durable: order (e).
+    /// Returns true if the epoch that excludes the last lost leg is durable: order (e).
     pub(crate) fn is_epoch_durable(&self) -> bool {
         self.superblocks.durable.epoch == self.superblock.epoch
             || !self.options.waits.hold(Wait::EpochDurable)
     }
 
-    /// Writes the next version of the superblock, if one is wanted; flushes after it. Returns the version
-    /// that has become durable, if that is now.
+    /// Writes the next version of the superblock if one is wanted, and flushes it. Returns the version if one
+    /// has just become durable.
     pub(crate) fn advance_superblocks(&mut self) -> Option<Version> {
         if self.condition.latch().is_some() || self.seal.as_ref().is_some_and(|seal| !seal.is_moving()) {
             return None;
@@ -245,12 +244,12 @@ impl Base {
         self.superblocks.begin(reason, self.superblock.clone(), 2 * legs.len());
     }
 
-    /// Takes note that a version of the superblock is durable.
+    /// Records that a version of the superblock is durable.
     fn superblock_durable(&mut self, durable: Version) -> Option<Version> {
         self.io.step();
         let before = std::mem::replace(&mut self.superblocks.durable, durable.content.clone());
-        // A version that a leg has failed to take says of that leg that it counts: the next one, which is
-        // wanted by now, does not.
+        // A version whose write failed on a leg still lists that leg as counting. The next one, already
+        // requested, does not.
         if !self.is_epoch_durable() && durable.reason != Reason::Epoch {
             self.superblocks.want(durable.reason);
             return None;
@@ -260,14 +259,14 @@ impl Base {
             if before.geometry == geometry {
                 self.take_shape();
             } else {
-                // The other slot has the old shape still.
+                // The other slot still has the old shape.
                 self.superblocks.want(Reason::Epoch);
             }
         }
         Some(durable)
     }
 
-    /// Uses the shape of the log that the superblocks have.
+    /// Adopts the log shape of the durable superblocks.
     pub(crate) fn take_shape(&mut self) {
         self.log.geometry = self.superblock.geometry;
         self.log.grows_to = None;

@@ -1,4 +1,4 @@
-//! [`Cache`]: the interface of a cache for its users.
+//! [`Cache`]: the public interface of the state machine.
 
 use plumb_block::{
     Bytes, Completion, DeviceInfo, Errno, Error, ErrorKind, Latch, Lba, LbaRange, Nanos, Outcome, Payload,
@@ -25,50 +25,50 @@ use crate::status::{State, Status};
 #[derive(Debug)]
 pub struct Cache {
     stage: Stage,
-    /// Requests that came before the cache serves.
+    /// Requests that arrived before the cache serves.
     waiting: Vec<Request>,
-    /// Command that came before the cache serves, to be run then.
+    /// Command that arrived before the cache serves, to be run then.
     command: Option<fn(&mut Core)>,
 }
 
 #[derive(Debug)]
 enum Stage {
-    /// Or refused by recovery.
+    /// Recovery that proceeds, or has refused the devices.
     Recovering(Box<Recovery>),
     Open(Box<Core>),
 }
 
-/// A write that makes a cache. It has to be followed by a flush of the member.
+/// A write that creates a cache. The member must be flushed afterwards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InitialWrite {
-    /// Device that is written.
+    /// Device to write.
     pub member: Member,
-    /// Where, in logical blocks of that device.
+    /// Range in logical blocks of the device.
     pub range: LbaRange,
     /// Bytes to write.
     pub bytes: Vec<u8>,
 }
 
-/// Description of the cache in the superblock of a leg.
+/// A leg's description of the cache, from its superblock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leg {
-    /// The number of the leg.
+    /// Number of this leg.
     pub number: usize,
-    /// Number of them.
+    /// Total number of legs.
     pub legs: usize,
-    /// Settings that the cache was made with, or has grown to.
+    /// Settings of the cache at creation, or after growing.
     pub settings: Settings,
-    /// The size of the cached device.
+    /// Size of the cached device.
     pub backing_size: Bytes,
 }
 
 impl Cache {
-    /// Returns the writes that make a cache of these devices; they have to be carried out and then flushed.
-    /// The backing device keeps what it has.
+    /// Returns the writes that create a cache on these devices; execute them and then flush. The backing
+    /// device is not changed.
     ///
     /// # Errors
-    /// [`Invalid`](ErrorKind::Invalid) if the settings cannot be met by the devices: the sentence names which
-    /// and why.
+    /// [`Invalid`](ErrorKind::Invalid) if the devices cannot satisfy the settings; the message names the
+    /// device and the reason.
     pub fn create(
         settings: &Settings,
         legs: &[DeviceInfo],
@@ -93,7 +93,7 @@ impl Cache {
         let mut writes = Vec::new();
         for (leg, info) in legs.iter().enumerate() {
             superblock.leg = leg as u8;
-            // Both versions, so that nothing of an older cache is left in any slot.
+            // Write both versions, so that no slot keeps data of an older cache.
             for (generation, range) in [0, 1].into_iter().cycle().zip(Self::superblocks_of(info)) {
                 superblock.generation = generation;
                 let mut bytes = vec![0; BLOCK];
@@ -104,18 +104,17 @@ impl Cache {
         Ok(writes)
     }
 
-    /// Returns where superblocks are on a leg, in its logical blocks; each may be damaged. With zeroes there
-    /// a device is no leg of any cache.
+    /// Returns the positions of superblocks on a leg, in its logical blocks; each may be damaged. Zeroes
+    /// there make the device a leg of no cache.
     pub fn superblocks_of(leg: &DeviceInfo) -> [LbaRange; 4] {
         let scale = LOG_BLOCK / leg.logical_block.0.min(LOG_BLOCK);
         Superblock::places(leg).map(|place| LbaRange::new(Lba(place * scale), scale))
     }
 
-    /// Returns the leg that this block is a superblock of, with what it says of the cache; `None` if it is
-    /// not a superblock.
+    /// Parses the superblock in this block; `None` if it is not one.
     ///
     /// # Errors
-    /// The version of the format, if that is a later one.
+    /// Fails with the version number if that is newer than supported.
     pub fn leg_of(block: &[u8]) -> std::result::Result<Option<Leg>, u32> {
         let found = match Superblock::decode(block) {
             SlotContent::Valid(found) => found,
@@ -133,12 +132,12 @@ impl Cache {
         Ok(Some(Leg { number: usize::from(leg), legs: legs.len(), settings, backing_size }))
     }
 
-    /// Opens what is on these devices: begins recovery, which is done by actions. `None` is a leg that is not
-    /// there. Requests wait until the cache serves; [`state`](Cache::state) says when, or why it never will.
+    /// Opens the cache on these devices and starts recovery, which proceeds by actions. `None` stands for a
+    /// missing leg. Requests wait until the cache serves; [`state`](Cache::state) tells when, or why it never
+    /// will.
     ///
     /// # Errors
-    /// [`Invalid`](ErrorKind::Invalid) if the options make no sense. What is wrong on the devices is found by
-    /// recovery.
+    /// [`Invalid`](ErrorKind::Invalid) for invalid options. Problems on the devices are reported by recovery.
     pub fn open(options: Options, legs: Vec<Option<DeviceInfo>>, backing: DeviceInfo) -> Result<Self> {
         let memory = &options.memory;
         if memory.buffer_size() < BUFFER || memory.available() < BUFFERS_MIN as usize {
@@ -161,13 +160,14 @@ impl Cache {
         let recovery = Recovery::begin(options, Devices::new(legs, backing));
         let stage = Stage::Recovering(Box::new(recovery));
         let mut this = Self { stage, waiting: Vec::new(), command: None };
-        // Without any leg it is over already.
+        // Without any leg, recovery is over already.
         this.after_recovery();
         Ok(this)
     }
 
-    /// Takes a request. It is answered once, after any time: see [`take_answers`](Cache::take_answers). The
-    /// contract is that of [`plumb_block::device`]; a deadline is not looked at.
+    /// Accepts a request. It is answered exactly once, at any later time: see
+    /// [`take_answers`](Cache::take_answers). The contract is that of [`plumb_block::device`]; deadlines are
+    /// ignored.
     pub fn submit(&mut self, request: Request, now: Nanos) {
         self.advance(now);
         match &mut self.stage {
@@ -179,7 +179,7 @@ impl Cache {
         }
     }
 
-    /// Takes the end of an action, with its payload. An action that nobody waits for is let go.
+    /// Reports the completion of an action, with its payload. A completion that nothing waits for is ignored.
     pub fn completed(&mut self, id: ActionId, outcome: Outcome, payload: Payload, now: Nanos) {
         self.advance(now);
         match &mut self.stage {
@@ -191,7 +191,7 @@ impl Cache {
         }
     }
 
-    /// Tells what time it is.
+    /// Reports the current time.
     pub fn advance(&mut self, now: Nanos) {
         match &mut self.stage {
             Stage::Recovering(recovery) => recovery.io.advance(now),
@@ -199,12 +199,12 @@ impl Cache {
         }
     }
 
-    /// Returns when the cache next does something by itself. `None`: only when it is told of something.
+    /// Returns the time of the next event; `None` if the cache acts only on calls.
     pub fn next_event(&self) -> Option<Nanos> {
         self.core()?.next_event()
     }
 
-    /// Goes on with all that it was told since it was last called, and appends the actions that come of it.
+    /// Processes everything reported since the last call, and appends the resulting actions.
     pub fn take_actions(&mut self, into: &mut Vec<Action>) {
         match &mut self.stage {
             Stage::Recovering(recovery) => recovery.io.take_actions(into),
@@ -215,7 +215,7 @@ impl Cache {
         }
     }
 
-    /// Appends the answers that [`take_actions`](Cache::take_actions) has brought since it was last called.
+    /// Appends the answers produced by [`take_actions`](Cache::take_actions) since the last call.
     pub fn take_answers(&mut self, into: &mut Vec<Completion>) {
         match &mut self.stage {
             Stage::Recovering(recovery) => recovery.io.take_answers(into),
@@ -223,7 +223,7 @@ impl Cache {
         }
     }
 
-    /// Returns how the cache is.
+    /// Returns the condition of the cache.
     pub fn state(&self) -> State {
         match &self.stage {
             Stage::Recovering(recovery) => {
@@ -238,7 +238,7 @@ impl Cache {
         self.core().map(Core::status)
     }
 
-    /// Returns the device that clients see: the size and the logical block of the backing device.
+    /// Returns the device seen by clients, with the size and the logical block of the backing device.
     pub fn info(&self) -> DeviceInfo {
         let (options, devices) = match &self.stage {
             Stage::Recovering(recovery) => (&recovery.options, &recovery.devices),
@@ -247,7 +247,7 @@ impl Cache {
         let backing = devices.backing();
         let is_volatile = |info: &DeviceInfo| info.volatile_cache != VolatileCache::None;
         let volatile = match options.mode {
-            // Nothing that is volatile is acknowledged in it.
+            // Acknowledged data is never volatile in this mode.
             Mode::Protected => false,
             _ => is_volatile(backing) || devices.present_legs().any(is_volatile),
         };
@@ -263,79 +263,77 @@ impl Cache {
         }
     }
 
-    /// Destages everything, and goes on serving.
+    /// Destages everything and continues to serve.
     pub fn drain(&mut self, now: Nanos) {
         self.command(now, Core::drain);
     }
 
-    /// Stops when what was asked until now is answered: everything is durable then, in the log or on the
-    /// backing device, and [`state`](Cache::state) is [`Stopped`](State::Stopped). What is asked later fails.
+    /// Stops after all requests so far have been answered. Then everything is durable, in the log or on the
+    /// backing device, and [`state`](Cache::state) is [`Stopped`](State::Stopped). Later requests fail.
     pub fn stop(&mut self, now: Nanos) {
         self.command(now, |core| core.stop(false));
     }
 
-    /// Destages everything and then stops as [`stop`](Cache::stop) does, so that the backing device can be
-    /// used without the cache.
+    /// Destages everything and then stops as [`stop`](Cache::stop) does, so that the backing device is usable
+    /// without the cache.
     pub fn detach(&mut self, now: Nanos) {
         self.command(now, |core| core.stop(true));
     }
 
-    /// Acknowledges writes by another rule from now on; that is over when
-    /// [`is_mode_settled`](Self::is_mode_settled). [`Ordered`](Mode::Ordered) holds from when what was
-    /// written before is destaged: [`status`](Self::status) says when. Nothing changes unless the cache
-    /// serves.
+    /// Changes the mode. The change is complete when [`is_mode_settled`](Self::is_mode_settled) returns true.
+    /// [`Ordered`](Mode::Ordered) takes full effect once all earlier data is destaged, as
+    /// [`status`](Self::status) shows. Ignored unless the cache serves.
     pub fn set_mode(&mut self, mode: Mode, now: Nanos) {
         if let Ok(core) = self.core_at(now) {
             core.set_mode(mode);
         }
     }
 
-    /// Destages by other thresholds from now on. Nothing changes unless the cache serves.
+    /// Changes the thresholds of destaging. Ignored unless the cache serves.
     pub fn set_destage(&mut self, options: DestageOptions, now: Nanos) {
         if let Ok(core) = self.core_at(now) {
             core.set_destage(options);
         }
     }
 
-    /// Returns true if what [`Protected`](Mode::Protected) took to be durable is, after another mode was set:
-    /// the legs were flushed.
+    /// Returns true once the legs were flushed after a change from [`Protected`](Mode::Protected), whose data
+    /// was assumed durable.
     pub fn is_mode_settled(&self) -> bool {
         self.core().is_some_and(|core| core.flushes.is_settled())
     }
 
-    /// Returns the mark that the backing device is to get durably, until [`marked`](Self::marked) answers;
-    /// `None` if there is nothing new, or the cache was opened without an [`Identity`](crate::Identity). Of a
-    /// witness that the mark before it stated, too, the contents are those that were stated; what the others
-    /// hold is read from the backing device after this has returned.
+    /// Returns the mark to write durably to the backing device, until [`marked`](Self::marked) is called;
+    /// `None` if there is no new one, or the cache was opened without an [`Identity`](crate::Identity). For a
+    /// witness that the previous mark also stated, keep the stated contents. Read those of other witnesses
+    /// from the backing device after this call.
     pub fn to_mark(&self) -> Option<Mark> {
         self.core().and_then(|core| core.marks.request)
     }
 
-    /// Returns whether the backing device names the session that is served, so that something may be
-    /// acknowledged.
+    /// Returns true if the mark names the current session, so that requests may be acknowledged.
     pub fn is_session_marked(&self) -> bool {
         self.core().is_some_and(|core| core.base.condition.is_serving() && core.marks.is_marked(&core.base))
     }
 
-    /// Returns the mark that the backing device is to get once the cache has [`Stopped`](State::Stopped). No
-    /// answer to it is expected.
+    /// Returns the final mark of a [`Stopped`](State::Stopped) cache. [`marked`](Self::marked) need not be
+    /// called for it.
     pub fn mark_at_stop(&self) -> Option<Mark> {
         self.core().and_then(Core::mark_at_stop)
     }
 
-    /// Takes note that the backing device has this mark durably; or why it does not, after which nothing is
-    /// written any more.
+    /// Reports that the backing device has this mark durably, or why it could not be written; in that case
+    /// nothing is written any more.
     pub fn marked(&mut self, mark: Mark, result: std::result::Result<(), String>, now: Nanos) {
         if let Ok(core) = self.core_at(now) {
             core.marked(mark, result);
         }
     }
 
-    /// Takes leg `leg` of a mirror out, if it counts: [`status`](Cache::status) shows it as lost once that is
+    /// Removes leg `leg` of a mirror if it counts. [`status`](Cache::status) shows it as lost once that is
     /// durable.
     ///
     /// # Errors
-    /// A sentence: it is the last that has everything, or the cache does not serve.
+    /// If it is the last leg with complete data, or the cache does not serve.
     pub fn retire_leg(&mut self, leg: usize, now: Nanos) -> Result<()> {
         resilver::retire_leg(&mut self.core_at(now)?.base, leg).map_err(invalid)
     }
@@ -343,117 +341,118 @@ impl Cache {
     /// Checks that a device can [replace](Cache::replace_leg) a leg.
     ///
     /// # Errors
-    /// A sentence: it is too small, or its blocks are none that a cache can use.
+    /// If the device is too small or its block size is unsuitable.
     pub fn may_replace(&self, by: &DeviceInfo) -> Result<()> {
         resilver::may_replace(&self.core().ok_or_else(not_serving)?.base, by).map_err(invalid)
     }
 
-    /// Puts a device into the place of a leg that was taken out, and of which every action is answered.
-    /// Zeroes have to be durable by now where its [superblocks](Cache::superblocks_of) are. It is written
-    /// from now on, and read once everything was copied to it: [`status`](Cache::status) shows it as live
-    /// then.
+    /// Replaces a removed leg, all actions of which must have completed. The positions of its
+    /// [superblocks](Cache::superblocks_of) must already be zeroed durably. New records are written to it
+    /// from now on. It is read once everything was copied to it, when [`status`](Cache::status) shows it as
+    /// live.
     ///
     /// # Errors
-    /// A sentence: the leg still counts, another one is being copied to, or the device does not do.
+    /// If the leg still counts, another one is being copied to, or the device is unsuitable.
     pub fn replace_leg(&mut self, leg: usize, by: DeviceInfo, now: Nanos) -> Result<()> {
         self.core_at(now)?.replace_leg(leg, by).map_err(invalid)
     }
 
-    /// Returns true if the log already uses as much of each leg as it would of `size`, or will once it has
-    /// grown.
+    /// Returns true if the log already uses as much of each leg as it would with `size`, or is growing to
+    /// that.
     pub fn is_grown_to(&self, size: Bytes) -> bool {
         self.core().is_some_and(|core| grow::is_grown_to(&core.base, size))
     }
 
-    /// Checks that [`grow`](Cache::grow) would begin now.
+    /// Checks that [`grow`](Cache::grow) would start now.
     ///
     /// # Errors
-    /// As [`grow`](Cache::grow).
+    /// Fails as [`grow`](Cache::grow) does.
     pub fn may_grow(&self, size: Bytes, legs: &[Option<DeviceInfo>]) -> Result<()> {
         grow::grown_to(&self.core().ok_or_else(not_serving)?.base, size, legs).map(drop).map_err(invalid)
     }
 
-    /// Makes the log use `size` of each leg, while it serves: [`status`](Cache::status) shows when. `legs`
-    /// are the legs as they are now; a part of the log may have to be destaged first. It is given up if that
-    /// fails.
+    /// Extends the log to `size` of each leg while the cache serves; [`status`](Cache::status) shows when it
+    /// is done. `legs` are the current descriptions of the legs. A part of the log may have to be destaged
+    /// first; if that fails, the growth is abandoned.
     ///
     /// # Errors
-    /// A sentence: the log would not become larger, or a leg has not that much.
+    /// If the log would not become larger, or a leg is too small.
     pub fn grow(&mut self, size: Bytes, legs: Vec<Option<DeviceInfo>>, now: Nanos) -> Result<()> {
         grow::grow(&mut self.core_at(now)?.base, size, legs).map_err(invalid)
     }
 
-    /// Makes the mark on the backing device state no witness, so that the device can be marked with another
-    /// size: [`is_mark_silent`](Self::is_mark_silent) says when. [`grow_backing`](Self::grow_backing) or
-    /// [`keep_backing`](Self::keep_backing) ends that.
+    /// Makes the mark state no witness, so that the device can be marked with another size:
+    /// [`is_mark_silent`](Self::is_mark_silent) tells when. Ends with [`grow_backing`](Self::grow_backing) or
+    /// [`keep_backing`](Self::keep_backing).
     ///
     /// # Errors
-    /// A sentence: the cache does not serve, or its log is no longer written.
+    /// If the cache does not serve, or its log is sealed.
     pub fn silence_mark(&mut self, now: Nanos) -> Result<()> {
         let core = self.core_at(now)?;
         grow::silence_mark(&mut core.base, &mut core.marks).map_err(invalid)
     }
 
-    /// Returns true if the mark on the backing device states no witness, and none that does is on its way.
+    /// Returns true if the mark on the backing device states no witness, and no mark that does is being
+    /// written.
     pub fn is_mark_silent(&self) -> bool {
         self.core().is_some_and(|core| core.marks.is_silent())
     }
 
-    /// Takes `size` of a backing device that has grown, and that is marked with this size durably, at its new
-    /// end. `witnesses` are those of the larger device ([`Options::witnesses`]).
+    /// Adopts `size` of a backing device that has grown and has a durable mark with this size at its new end.
+    /// `witnesses` are those of the larger device ([`Options::witnesses`]).
     ///
     /// # Errors
-    /// A sentence: the mark is not [silent](Self::is_mark_silent), or the device would be smaller.
+    /// If the mark is not [silent](Self::is_mark_silent), or the device would become smaller.
     pub fn grow_backing(&mut self, size: Bytes, witnesses: Vec<LbaRange>, now: Nanos) -> Result<()> {
         let core = self.core_at(now)?;
         grow::grow_backing(&mut core.base, &mut core.marks, size, witnesses).map_err(invalid)
     }
 
-    /// Makes the mark state witnesses again: the backing device stays as large as it was.
+    /// Makes the mark state witnesses again; the backing device keeps its size.
     pub fn keep_backing(&mut self, now: Nanos) {
         if let Ok(core) = self.core_at(now) {
             core.marks.speak();
         }
     }
 
-    /// Begins to empty the log, so that another can [take its place](Self::move_log): it is no longer
-    /// written, what it holds is written back, and writes go past it. That stays so until another log is in
-    /// its place, also when the cache is opened again.
+    /// Starts to empty the log, so that another can [replace it](Self::move_log): it is no longer written,
+    /// its contents are written back, and writes bypass it. This state ends only when another log is in
+    /// place, even if the cache is reopened.
     ///
     /// # Errors
-    /// A sentence: the cache does not serve, or nobody marks its backing device.
+    /// If the cache does not serve, or its backing device is not marked.
     pub fn retire_log(&mut self, now: Nanos) -> Result<()> {
         self.core_at(now)?.retire_log().map_err(invalid)
     }
 
-    /// Returns true if everything in a log that is no longer written is durable on the backing device, and
-    /// nobody reads that log: its devices may go.
+    /// Returns true if everything in a sealed log is durable on the backing device, and nothing reads the
+    /// log: its devices may be removed.
     pub fn is_log_spent(&self) -> bool {
         self.core().is_some_and(Core::is_log_spent)
     }
 
-    /// Checks that devices can hold the log that is to take the place of the present one.
+    /// Checks that devices can hold a log that replaces the present one.
     ///
     /// # Errors
-    /// As [`create`](Cache::create).
+    /// Fails as [`create`](Cache::create) does.
     pub fn may_move(&self, new: NewLog, legs: &[DeviceInfo]) -> Result<()> {
         self.core().ok_or_else(not_serving)?;
         self.moved(new, legs).map(drop)
     }
 
-    /// Has an empty log on other devices take the place of a [spent](Self::is_log_spent) one. Zeroes have to
-    /// be durable by now where its [superblocks](Cache::superblocks_of) are. The mark on the backing device
-    /// that is not [sealed](Mark::is_sealed) any more makes it the log: a crash before that leaves the spent
-    /// one. [`Status::log_error`] says when, or that the new one failed.
+    /// Replaces a [spent](Self::is_log_spent) log by an empty one on other devices. The positions of its
+    /// [superblocks](Cache::superblocks_of) must already be zeroed durably. The new log takes effect with the
+    /// first mark that is no longer [sealed](Mark::is_sealed); a crash before that leaves the spent one.
+    /// [`Status::log_error`] tells when, or that the new one failed.
     ///
     /// # Errors
-    /// A sentence: the log is not spent, or the devices cannot hold one.
+    /// If the log is not spent, or the devices cannot hold one.
     pub fn move_log(&mut self, new: NewLog, legs: Vec<DeviceInfo>, now: Nanos) -> Result<()> {
         let geometry = self.moved(new, &legs)?;
         self.core_at(now)?.move_log(geometry, legs).map_err(invalid)
     }
 
-    /// Returns the shape of a log that takes the place of the present one.
+    /// Returns the shape of a log that replaces the present one.
     fn moved(&self, NewLog { size, layout }: NewLog, legs: &[DeviceInfo]) -> Result<Geometry> {
         let core = self.core().ok_or_else(not_serving)?;
         let (cache, backing) = (core.base.superblock.cache, core.base.superblock.backing);
@@ -461,7 +460,7 @@ impl Cache {
         shape(&Settings { cache, backing, size, segment, layout }, legs, core.base.devices.backing())
     }
 
-    /// Returns the failed flush that stopped writes and flushes, if the cache is [`Latched`](State::Latched).
+    /// Returns the failed flush that stopped writes and flushes if the cache is [`Latched`](State::Latched).
     pub fn latched(&self) -> Option<Latch> {
         self.core()?.base.condition.latch()
     }
@@ -475,7 +474,7 @@ impl Cache {
         if let Stage::Open(core) = &mut self.stage { Ok(core) } else { Err(not_serving()) }
     }
 
-    /// Does it, or later, once the cache serves.
+    /// Runs a command now, or once the cache serves.
     fn command(&mut self, now: Nanos, command: fn(&mut Core)) {
         match self.core_at(now) {
             Ok(core) => command(core),
@@ -483,7 +482,7 @@ impl Cache {
         }
     }
 
-    /// Goes on if recovery is over.
+    /// Proceeds if recovery is over.
     fn after_recovery(&mut self) {
         let Stage::Recovering(recovery) = &mut self.stage else { return };
         let now;
@@ -512,7 +511,7 @@ fn invalid(detail: String) -> Error {
     Error::new(ErrorKind::Invalid, "use", "a cache").because(detail)
 }
 
-/// Returns the geometry that the settings give on these devices.
+/// Returns the geometry for these settings and devices.
 fn shape(settings: &Settings, legs: &[DeviceInfo], backing: &DeviceInfo) -> Result<Geometry> {
     let segment_blocks = settings.segment.0 / LOG_BLOCK;
     if !settings.segment.0.is_multiple_of(LOG_BLOCK) || !SEGMENT_BLOCKS.contains(&segment_blocks) {

@@ -1,4 +1,4 @@
-//! [`Then`]: continuation of an action, done when it is completed.
+//! [`Then`]: what to do when an action completes.
 
 use plumb_block::{LbaRange, Nanos};
 
@@ -16,14 +16,14 @@ pub(crate) enum Then {
         sequence: u64,
         leg: usize,
     },
-    /// A flush of a leg or, without one, of the backing device.
+    /// A flush of a leg, or of the backing device if `leg` is `None`.
     Flush {
         leg: Option<usize>,
         purpose: Purpose,
     },
     Part(Box<PartRead>),
     Copy(Copy),
-    /// A client's write past the log.
+    /// A client's write that bypasses the log.
     Bypass {
         client: u64,
     },
@@ -34,7 +34,8 @@ pub(crate) enum Then {
 }
 
 impl Then {
-    /// Returns true if the action writes to a leg or flushes it. Reads of a log keep its segments.
+    /// Returns true if the action writes to a leg or flushes it. Reads are excluded, since they keep their
+    /// segments pinned.
     pub(crate) const fn is_of_log(&self) -> bool {
         match self {
             Self::Superblock { .. }
@@ -48,50 +49,50 @@ impl Then {
     }
 }
 
-/// Part of a gather that is being read.
+/// A part of a gather while it is being read.
 #[derive(Debug)]
 pub(crate) struct PartRead {
     pub(crate) gather: u64,
     pub(crate) part: Part,
-    /// True if it is read into the target itself.
+    /// True if it is read directly into the target.
     pub(crate) is_direct: bool,
-    /// Leg that a part in the log is read from; `failed` has those that did not have it whole.
+    /// Leg that a part in the log is read from; `failed` lists those that did not have it intact.
     pub(crate) leg: usize,
     pub(crate) failed: Vec<usize>,
 }
 
-/// Blocks that one transfer brings.
+/// Blocks that are read in one transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) range: LbaRange,
-    /// Place in the target, in bytes.
+    /// Offset in the target in bytes.
     pub(crate) offset: u64,
     pub(crate) source: Source,
-    /// True if the backing device has it, too, or something newer.
+    /// True if the backing device has this data or something newer.
     pub(crate) is_kept: bool,
 }
 
-/// Place of a part.
+/// Location of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     /// In the log, at this address.
     Log(u64),
     Backing,
     Zeroes,
-    /// The part was in the log, and can be read on no leg.
+    /// The part was in the log, but no leg can read it.
     Nowhere,
 }
 
-/// Write to a leg of blocks that another leg has, in a segment that is pinned for it.
+/// Write of blocks to a leg that another leg has, in a segment pinned for it.
 #[derive(Debug)]
 pub(crate) struct Copy {
     pub(crate) leg: usize,
     pub(crate) segment: u64,
-    /// Part that waits for it.
+    /// Part that waits for the copy.
     pub(crate) part: Option<Box<PartRead>>,
 }
 
-/// Run of blocks that is destaged together, with the entries that it had when it was taken from the index.
+/// Run of blocks destaged together, with its entries at the time when it was taken from the index.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) range: LbaRange,

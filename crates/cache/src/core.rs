@@ -1,4 +1,4 @@
-//! The open cache: its parts, where each event goes, and the order in which the parts advance after it.
+//! The open cache: its parts, the dispatch of events to them, and the order in which they advance.
 
 use plumb_block::{BufferMut, Bytes, DeviceInfo, Errno, Latch, Nanos, Op, Outcome, Payload, Request};
 
@@ -40,7 +40,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// Opens the cache that recovery found. It serves when its session is durable.
+    /// Creates an open cache from the result of recovery. It serves once its session is durable.
     pub(crate) fn new(mut found: RecoveryResult) -> Self {
         let (sealed, findings) = (found.sealed.take(), std::mem::take(&mut found.findings));
         let marked = found.options.identity.map_or_else(Mark::default, |identity| identity.marked);
@@ -56,7 +56,7 @@ impl Core {
             resilver: None,
             findings,
         };
-        // A leg that was being copied to when the cache ended is copied to again.
+        // Copying to a leg that was interrupted by the end of the last session starts again.
         let half = core.base.superblock.legs.iter().position(|state| *state == LegState::Resilvering);
         core.resilver = half.map(|leg| Resilver::begin(&mut core.base, leg));
         if let Some(because) = sealed.filter(|_| core.base.condition == Condition::Opening) {
@@ -82,7 +82,7 @@ impl Core {
         }
     }
 
-    /// Checks that the request can be done at all.
+    /// Checks that the request can be executed at all.
     fn admissible(&self, request: &Request) -> Result<(), Errno> {
         let stopped = matches!(self.base.condition, Condition::Stopping(_) | Condition::Stopped(_));
         let latched = self.base.condition.latch().is_some() && request.op != Op::Read;
@@ -96,22 +96,14 @@ impl Core {
         if !backing.holds(request.range) {
             return Err(Errno::EINVAL);
         }
-        let length = backing.length_of(request.range).0;
-        let fits = match (&request.op, &request.payload) {
-            (Op::Read, Payload::Into(buffer)) => buffer.len() as u64 == length,
-            (Op::Write { .. }, Payload::Bytes(buffer)) => buffer.len() as u64 == length,
-            (Op::Write { .. }, Payload::Pattern(_)) => true,
-            (Op::Write { .. }, _) => false,
-            (_, payload) => matches!(payload, Payload::None),
-        };
         match request.op {
-            _ if !fits => Err(Errno::EINVAL),
+            _ if !request.carries(backing.length_of(request.range)) => Err(Errno::EINVAL),
             Op::Discard if backing.discard_max == Bytes(0) => Err(Errno::EOPNOTSUPP),
             _ => Ok(()),
         }
     }
 
-    /// Notes that an action has ended, and tells the part that waits for it.
+    /// Dispatches the completion of an action to the part that waits for it.
     pub(crate) fn completed(&mut self, id: ActionId, outcome: Outcome, payload: Payload) {
         match self.base.io.complete(id) {
             None => {}
@@ -133,7 +125,7 @@ impl Core {
         }
     }
 
-    /// Advances every part until none can.
+    /// Advances all parts until none makes progress.
     pub(crate) fn advance(&mut self) {
         loop {
             let before = self.base.io.steps();
@@ -172,7 +164,8 @@ impl Core {
 
     fn advance_destaging(&mut self) {
         let Self { base, marks, flushes, gathers, .. } = self;
-        // An empty log has nothing above a write past it, and such writes are many in the mode write-through.
+        // With an empty log there is nothing above a bypassing write, and write-through mode has many of
+        // those.
         let is_beneath = base.log.used() > 0 && self.writes.is_beneath(base);
         let waiting = WriteState { is_any: !self.writes.is_empty(), is_beneath };
         self.destage.advance(base, marks, gathers, flushes, waiting);
@@ -183,7 +176,7 @@ impl Core {
         self.resilver.take_if(|resilver| resilver.advance(base, gathers));
     }
 
-    /// Reads what can be read now, and delivers the gathers that are over.
+    /// Starts possible reads, and delivers finished gathers.
     fn advance_gathers(&mut self) {
         for id in self.gathers.ids() {
             if let Some(gather) = self.gathers.advance(&mut self.base, id) {
@@ -209,7 +202,7 @@ impl Core {
                     resilver.in_flight -= 1;
                 }
                 self.base.io.step();
-                // Without an answer from the leg that has it nobody knows what it holds.
+                // Without an answer from the only leg that has the data, its contents are unknown.
                 if let Some(errno) = error {
                     self.lose_leg(leg, LegFailure::CopyRead, Outcome::Failed(errno));
                 }
@@ -217,7 +210,7 @@ impl Core {
         }
     }
 
-    /// Returns the next time at which something is due.
+    /// Returns the time of the next event.
     pub(crate) fn next_event(&self) -> Option<Nanos> {
         if !self.base.condition.is_serving() {
             return None;
@@ -227,7 +220,7 @@ impl Core {
         due.into_iter().flatten().filter(|due| *due > self.base.io.now()).min()
     }
 
-    /// Stops everything but reads, for good.
+    /// Permanently stops everything except reads.
     pub(crate) fn latch(&mut self, because: String, errno: Errno) {
         if self.base.condition.latch().is_some() {
             return;
@@ -240,7 +233,7 @@ impl Core {
         }
     }
 
-    /// Takes note that the backing device has this mark durably, or why it does not take it.
+    /// Records that the backing device has this mark durably, or why it could not be written.
     pub(crate) fn marked(&mut self, mark: Mark, result: Result<(), String>) {
         self.base.io.step();
         match result {
@@ -259,56 +252,55 @@ impl Core {
         }
     }
 
-    /// Returns the mark of a cache that has stopped: everything that went past the log is durable.
+    /// Returns the mark of a stopped cache, for which all bypassing writes are durable.
     pub(crate) fn mark_at_stop(&self) -> Option<Mark> {
         self.marks.at_stop(&self.base, self.destage.state())
     }
 
-    /// Begins to copy to a device that takes the place of a leg: see
-    /// [`Cache::replace_leg`](crate::Cache::replace_leg).
+    /// Starts to copy to a replacement leg: see [`Cache::replace_leg`](crate::Cache::replace_leg).
     pub(crate) fn replace_leg(&mut self, leg: usize, info: DeviceInfo) -> Result<(), String> {
         if self.resilver.is_some() {
             return Err(resilver::BUSY.to_owned());
         }
         self.resilver = Some(Resilver::replace_leg(&mut self.base, leg, info)?);
-        // Findings on the device that was there before say nothing of this one.
+        // Findings about the previous device do not apply to this one.
         if let Some(found) = self.findings.legs.get_mut(leg) {
             *found = LegFindings::default();
         }
         Ok(())
     }
 
-    /// Acknowledges writes by another rule from now on.
+    /// Changes the mode.
     pub(crate) fn set_mode(&mut self, mode: Mode) {
         if mode == self.base.options.mode {
             return;
         }
-        // Data that was taken to be durable has to be flushed once nobody vouches for the legs any more. A
-        // sealed log was flushed.
+        // Data that counted as durable must be flushed once the user no longer states that the legs survive a
+        // loss of power. The legs of a sealed log were flushed when it was sealed.
         if self.base.options.mode == Mode::Protected && self.base.seal.is_none() {
             self.flushes.distrust_legs();
         }
         if mode == Mode::Protected && self.flushes.has_bypassed() {
-            // Writes that bypassed the log before need not be durable.
+            // Earlier bypassing writes may not be durable.
             self.flushes.want();
         }
         self.base.options.mode = mode;
         self.base.log.set_ordered(mode == Mode::Ordered);
     }
 
-    /// Destages by other thresholds from now on.
+    /// Changes the thresholds of destaging.
     pub(crate) fn set_destage(&mut self, options: DestageOptions) {
         self.base.options.destage = options;
         self.base.io.spindle.down_after = options.spin_down;
         self.base.io.step();
     }
 
-    /// Begins to destage everything.
+    /// Starts to destage everything.
     pub(crate) fn drain(&mut self) {
         self.destage.begin_drain(&mut self.base);
     }
 
-    /// Ends the service of new requests.
+    /// Stops accepting new requests.
     pub(crate) fn stop(&mut self, is_clean: bool) {
         if matches!(self.base.condition, Condition::Opening | Condition::Serving | Condition::Stopping(_)) {
             self.base.condition = Condition::Stopping(is_clean);
@@ -326,7 +318,7 @@ impl Core {
             return;
         }
         if self.flushes.has_bypassed() || self.base.log.durable < self.base.log.complete {
-            // Only now nothing can complete that the flush would not cover.
+            // Every write has completed by now, so the flush covers all of them.
             self.flushes.want();
             self.base.io.step();
         } else if let Some(seal) = &self.base.seal {
@@ -342,7 +334,7 @@ impl Core {
         }
     }
 
-    /// Ends the round of flushes that is over, and begins the next one.
+    /// Ends a finished round of flushes, and starts the next one.
     fn advance_flushes(&mut self) {
         if self.marks.may_acknowledge(&self.base)
             && let Some(round) = self.flushes.end()
@@ -367,12 +359,12 @@ impl Core {
             flushes += 1;
         }
         self.flushes.pending().into_iter().for_each(|left| *left += flushes);
-        // Data written from now on may reach the backing device only after the data that this round covers.
+        // Later writes may reach the backing device only after the data that this round covers.
         self.base.log.flush_epoch += 1;
         self.base.io.step();
     }
 
-    /// Returns the number of pending actions among which a flush of this purpose counts; `None` if nothing
+    /// Returns the counter of pending actions that a flush of this purpose belongs to; `None` if nothing
     /// waits for it.
     fn pending(&mut self, purpose: Purpose) -> Option<&mut usize> {
         match purpose {
@@ -388,12 +380,12 @@ impl Core {
         }
     }
 
-    /// Notes that a leg or, without one, the backing device was flushed, or failed it.
+    /// Processes the completed or failed flush of a leg, or of the backing device if `leg` is `None`.
     fn flush_completed(&mut self, leg: Option<usize>, purpose: Purpose, outcome: Outcome) {
         match leg {
             _ if outcome.is_done() => {}
             Some(leg) => self.lose_leg(leg, LegFailure::Flush, outcome),
-            // Nobody can tell what of all that was written since the flush before is on the device.
+            // The writes since the previous flush may be on the device or not.
             None => {
                 let because = "the backing device failed a flush: writes that bypassed the log since the \
                                previous flush may be lost, and the log has the rest; open the cache again \
@@ -404,7 +396,7 @@ impl Core {
         self.pending(purpose).into_iter().for_each(|left| *left -= 1);
     }
 
-    /// Notes that a leg has answered a record.
+    /// Processes a leg's completion of a record.
     fn record_completed(&mut self, sequence: u64, leg: usize, outcome: Outcome) {
         let base = &mut self.base;
         let has_failed =
@@ -416,15 +408,15 @@ impl Core {
         self.leg_ended(leg, LegFailure::Record, outcome);
     }
 
-    /// Notes that an action on a leg has ended: if it failed, the leg is lost.
+    /// Processes the end of an action on a leg, which is lost if the action failed.
     fn leg_ended(&mut self, leg: usize, failure: LegFailure, outcome: Outcome) {
         if !outcome.is_done() {
             self.lose_leg(leg, failure, outcome);
         }
     }
 
-    /// Goes on without a leg that failed: nothing is acknowledged until the superblocks of the others say so
-    /// (order (e)). Without another one that has all, the log is no longer written.
+    /// Continues without a failed leg: nothing is acknowledged until the superblocks of the others exclude it
+    /// (order (e)). If no other leg has complete data, the log is no longer written.
     pub(crate) fn lose_leg(&mut self, leg: usize, failure: LegFailure, outcome: Outcome) {
         if self.base.superblock.legs[leg] == LegState::Lost {
             return;
@@ -437,16 +429,17 @@ impl Core {
         }
         self.base.figures.legs_lost += 1;
         if self.base.seal.is_some() {
-            // A sealed log cannot say so. The other has everything.
+            // A sealed log cannot record the loss. The other leg has complete data.
             self.base.superblock.legs[leg] = LegState::Lost;
         } else {
             self.base.set_leg(leg, LegState::Lost);
         }
     }
 
-    /// Notes that a leg failed for which no other can stand in. After a failed flush nobody can tell what the
-    /// leg has, so everything stops; that of an opening flushed nothing that was acknowledged. A record is
-    /// written once more. Otherwise the log is sealed, where the mark can say so.
+    /// Handles the failure of a leg that no other can replace. After a failed flush the leg's contents are
+    /// unknown, so everything stops, except during opening, when the flush covered nothing that was
+    /// acknowledged. A failed record is written a second time. Otherwise the log is sealed, if the mark can
+    /// record that.
     fn fail_log(&mut self, leg: usize, failure: LegFailure, outcome: Outcome) {
         let because =
             format!("device {leg} of the log {}, and no other device has its data", failure.words());
@@ -468,8 +461,7 @@ impl Core {
         }
     }
 
-    /// Ends the writing of the log: what it holds is written back, and writes go past it. See
-    /// [`seal`](crate::seal).
+    /// Seals the log: its contents are written back, and writes bypass it. See [`seal`](crate::seal).
     fn seal(&mut self, because: String) {
         if self.base.seal.is_some()
             || !matches!(
@@ -479,11 +471,12 @@ impl Core {
         {
             return;
         }
-        // A later one that a leg shows may be what a failed write has left there until a power cut.
+        // The last marked session counts, since a failed write may have left a later one on a leg, which a
+        // power cut can remove.
         self.base.seal = Some(Seal::new(because, self.marks.durable.session));
         self.base.superblocks.abandon();
         self.marks.abandon_flush();
-        // A leg that is being copied to has not everything, and nothing can have it count.
+        // A leg being copied to is incomplete, and can no longer be completed.
         self.base
             .superblock
             .legs
@@ -492,7 +485,7 @@ impl Core {
             .for_each(|state| *state = LegState::Lost);
         self.base.superblock.geometry = self.base.log.geometry;
         self.base.log.grows_to = None;
-        self.base.log.let_go(self.base.log.tail);
+        self.base.log.end_reads_before(self.base.log.tail);
         self.base.figures.is_full = false;
         self.drain();
         if self.base.condition == Condition::Opening {
@@ -501,8 +494,8 @@ impl Core {
         self.base.io.step();
     }
 
-    /// Writes records that failed once more, in the next segment, once all others are answered. A session
-    /// begins with that, so that what landed of them all the same is not replayed.
+    /// Writes failed records again in the next segment, once all others have completed. Starts a new session
+    /// with that, so that the failed ones are not replayed if they landed after all.
     fn advance_failed_records(&mut self) {
         if self.base.seal.is_some() || !self.base.condition.is_serving() || !self.base.log.is_answered() {
             return;
@@ -516,16 +509,16 @@ impl Core {
         self.base.begin_epoch();
     }
 
-    /// Goes on with the sealing of a log.
+    /// Advances the sealing of a log.
     fn advance_seal(&mut self) {
         let Some(seal) = &mut self.base.seal else { return };
         if seal.is_answering() && self.base.log.is_answered() {
-            // Records that are not in the index are written again past the log.
+            // Records that are not in the index are written again, bypassing the log.
             let withdrawn = self.base.log.withdraw(0);
             self.writes.requeue(withdrawn, self.base.log.geometry.logical_block);
             seal.begin_flush();
             self.base.io.step();
-            // Records that recovery has read may not be durable.
+            // Records read by recovery may not be durable.
             if !self.marks.durable.is_sealed {
                 let flushes = self.base.flush_legs(Purpose::SealFlush);
                 self.pending(Purpose::SealFlush).into_iter().for_each(|left| *left += flushes);
@@ -541,8 +534,7 @@ impl Core {
         }
     }
 
-    /// Ends the writing of the log because another is to take its place: see
-    /// [`Cache::retire_log`](crate::Cache::retire_log).
+    /// Seals the log because another is to replace it: see [`Cache::retire_log`](crate::Cache::retire_log).
     pub(crate) fn retire_log(&mut self) -> Result<(), String> {
         if self.base.condition != Condition::Serving || self.base.options.identity.is_none() {
             return Err("the cache does not serve".to_owned());
@@ -551,8 +543,8 @@ impl Core {
         Ok(())
     }
 
-    /// Returns true if everything in a sealed log is on the backing device, which says so, and nothing reads
-    /// the log any more.
+    /// Returns true if everything in a sealed log is on the backing device, whose mark says so, and nothing
+    /// reads the log any more.
     pub(crate) fn is_log_spent(&self) -> bool {
         let is_sealed = self.base.seal.as_ref().is_some_and(|seal| seal.is_ready() && !seal.is_moving())
             && self.marks.is_marked(&self.base);
@@ -564,14 +556,14 @@ impl Core {
             && self.marks.request.is_none()
     }
 
-    /// Has another log take the place of a sealed one: see [`Cache::move_log`](crate::Cache::move_log).
+    /// Replaces a sealed log: see [`Cache::move_log`](crate::Cache::move_log).
     pub(crate) fn move_log(&mut self, geometry: Geometry, legs: Vec<DeviceInfo>) -> Result<(), String> {
         let is_spent = self.is_log_spent() && self.base.condition == Condition::Serving;
         let Some(seal) = self.base.seal.as_mut().filter(|_| is_spent) else {
             return Err("not everything in its log is on the backing device yet".to_owned());
         };
         seal.begin_move();
-        // The segments of the new log have the same numbers again.
+        // The segments of the new log reuse the numbers of the old one.
         self.base.index.forget(&self.base.log.geometry, EVERYWHERE, self.base.log.tail);
         let log = Log::empty(geometry, self.base.log.next_sequence, self.base.log.flush_epoch + 1);
         self.base.superblock = Superblock {
@@ -593,7 +585,7 @@ impl Core {
         Ok(())
     }
 
-    /// Notes that a device of the new log failed before anything needs it.
+    /// Handles the failure of a device of the new log before anything depends on it.
     fn fail_move(&mut self, leg: usize, failure: LegFailure, outcome: Outcome) {
         let (words, errno) = (failure.words(), errno_of(outcome));
         self.base.superblocks.abandon();
@@ -603,7 +595,7 @@ impl Core {
         self.base.io.step();
     }
 
-    /// Notes that the backing device names the session of the new log.
+    /// Completes the replacement once the mark names the session of the new log.
     fn end_move(&mut self) {
         self.base.seal = None;
         self.destage.end_drain();
@@ -630,7 +622,7 @@ impl Core {
         }
     }
 
-    /// Returns the legs as the durable superblocks have them, but for one that has begun to be copied to.
+    /// Returns the legs as in the durable superblocks, except that a leg being copied to shows at once.
     fn legs_shown(&self) -> Vec<LegState> {
         let legs = self.base.superblocks.durable.legs.iter().zip(&self.base.superblock.legs);
         let shown = legs.map(|legs| match legs {
@@ -645,7 +637,7 @@ impl Core {
         let segment = geometry.segment_bytes();
         let (dirty, block) = (self.base.index.dirty(), geometry.logical_block);
         let oldest = self.base.log.segments.get(&self.base.log.tail);
-        // Nothing goes past the log of a cache that has stopped for good, and nothing is written back.
+        // A latched cache neither bypasses the log nor writes anything back.
         let is_latched = self.base.condition.latch().is_some();
         let seal = self.base.seal.as_ref().filter(|_| !is_latched);
         Status {

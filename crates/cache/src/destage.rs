@@ -1,16 +1,16 @@
-//! Destaging: the oldest segments, in the order of addresses, merged with their neighbours of any age; then
-//! the tail.
+//! Destaging: the oldest segments in order of addresses, merged with neighbours of any age; then the tail
+//! advances.
 //!
 //! ```text
 //!   leg flush ──► sweep ──► backing flush ┐
 //!                           leg flush     ┴──► superblocks with the new tail, flushed ──► segments free
 //! ```
 //!
-//! Only what is durable in the log is destaged: a power cut may leave a block of the backing device that is
-//! being written unreadable.
+//! Only data that is durable in the log is destaged: a power cut may leave a block of the backing device
+//! unreadable if it is being written.
 //!
-//! The second leg flush makes the successors of overwritten records durable (order (b)). Until the new tail
-//! is durable, replay may bring every record back: the index keeps what was destaged (order (c)).
+//! The second flush of the legs makes the successors of overwritten records durable (order (b)). Until the
+//! new tail is durable, replay may restore any record, so the index keeps destaged entries (order (c)).
 
 mod sweep;
 
@@ -31,92 +31,90 @@ use crate::pace::Progress;
 use crate::settings::Mode;
 use crate::superblocks::Reason;
 
-/// Time to wait after a read or write of destaging has failed.
+/// Pause after a failed read or write of destaging.
 const RETRY: Nanos = Nanos::secs(1);
-/// Time without progress after which a block that no leg holds intact is left out; a passing fault must not
-/// lose it.
+/// Time without progress after which an unreadable block is given up; a transient fault must not lose it.
 const UNREADABLE_AFTER: Nanos = Nanos::secs(5);
-/// Time without progress after which writes to a full log fail instead of waiting forever.
+/// Time without progress after which writes to a full log fail instead of waiting.
 const STUCK_AFTER: Nanos = Nanos::secs(10);
 
-/// Where destaging is.
+/// State of destaging.
 #[derive(Debug, Default)]
 pub(crate) struct Destage {
     batch: Option<Batch>,
-    /// True while destaging continues until nothing is left.
+    /// True while destaging until the log is empty.
     pub(crate) is_draining: bool,
-    /// Segment up to which destaging continues, for a backing device that rests in between.
+    /// Segment up to which destaging continues, for a backing device that rests between batches.
     empties_to: u64,
     /// Earliest time of the next attempt after a failure.
     not_before: Nanos,
-    /// True if the backing device was flushed since it was opened, and since a write of it failed.
+    /// True if the backing device was flushed since it was opened, and since the last failed write.
     is_settled: bool,
-    /// Time since which every attempt has failed, and the latest failure.
+    /// Start of the current series of failures, and the latest failure.
     pub(crate) failing: Option<(Nanos, String)>,
-    /// Where the last run ended.
+    /// End of the last run.
     reached: Lba,
-    /// When the last batch ended.
+    /// End of the last batch.
     ended_at: Nanos,
-    /// Blocks that were left out of the log because no leg had them whole; some of them may have been
-    /// overwritten since.
+    /// Blocks given up because no leg had them intact; some may have been overwritten since.
     unreadable: ExtentMap<()>,
 }
 
-/// State of writes, as far as it matters to destaging.
+/// State of writes that matters to destaging.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WriteState {
-    /// True if a write is not answered.
+    /// True if a write is unanswered.
     pub(crate) is_any: bool,
-    /// True if a write past the log is in flight where something came into the log since: nothing is destaged
-    /// meanwhile, which of the two stays would be open.
+    /// True if the log received data above a bypassing write that is still in flight. Nothing is destaged
+    /// meanwhile, because it would be undefined which of the two remains.
     pub(crate) is_beneath: bool,
 }
 
-/// Segments that are being destaged.
+/// Segments being destaged.
 #[derive(Debug)]
 struct Batch {
-    /// The first segment that is not.
+    /// First segment after the batch.
     end: u64,
-    /// The first segment of which nothing is destaged, since it may not be durable yet.
+    /// First segment from which nothing is destaged, since it may not be durable yet.
     young: u64,
-    /// Changes of each flush epoch, in the order of flushes. Where it is empty, the index is swept.
+    /// Changes by flush epoch, in order. If empty, the index is swept.
     epochs: VecDeque<ExtentMap<Entry>>,
     cursor: Lba,
-    /// Range of the current sweep, which ends where the previous sweep is known to have stopped.
+    /// Expected range of the sweep: from the first live block to the end of the previous run, if that is
+    /// beyond it.
     swath: (Lba, Lba),
-    /// Block below which a run counts as near the previous one, and the number of runs that may still follow
-    /// it.
+    /// Block below which a run counts as near the previous one, and the number of such runs still allowed.
     near: (Lba, u32),
     stage: Stage,
     in_flight: usize,
     has_failed: bool,
-    /// The last record that the flush of the legs covers.
+    /// Last record covered by the flush of the legs.
     covered: u64,
-    /// Runs that the backing device has in the end.
+    /// Runs that are on the backing device when the batch ends.
     swept: Vec<LbaRange>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// The flush of the legs that makes durable what is to be destaged, and that of the backing device after
-    /// a failure.
+    /// Flush of the legs to make the data durable that will be destaged, and of the backing device after a
+    /// failure.
     Begin,
     Sweep,
-    /// The flush of the backing device between two flush epochs.
+    /// Flush of the backing device between two flush epochs.
     Between,
     Flush,
     Tail,
 }
 
 impl Destage {
-    /// Returns the state of a log that was opened, in which blocks of `unreadable` are left out.
+    /// Creates the state for an opened log in which the blocks of `unreadable` are given up.
     pub(crate) fn new(unreadable: &[LbaRange]) -> Self {
         let mut destage = Self::default();
         unreadable.iter().for_each(|range| destage.unreadable.insert(*range, ()));
         destage
     }
 
-    /// Returns the blocks that were left out of the log and have not been overwritten.
+    /// Returns the blocks that are given up and have not been overwritten.
     pub(crate) fn unreadable_now(&self, index: &Index) -> Vec<LbaRange> {
         let left_out = self.unreadable.iter().flat_map(|(range, ())| index.over(range));
         left_out.filter(|(_, entry)| entry.is_unreadable()).map(|(range, _)| range).collect()
@@ -126,18 +124,18 @@ impl Destage {
         self.batch.is_some()
     }
 
-    /// Returns its state for marks: a batch that has only begun writes nothing to the backing device yet.
+    /// Returns the state for marks: a batch in its first stage does not write to the backing device yet.
     pub(crate) fn state(&self) -> DestageState {
         let is_writing = self.batch.as_ref().is_some_and(|batch| batch.stage != Stage::Begin);
         DestageState { is_draining: self.is_draining, is_writing }
     }
 
-    /// Returns the number of pending actions of the batch.
+    /// Returns the counter of the batch's pending actions.
     fn pending(&mut self) -> Option<&mut usize> {
         self.batch.as_mut().map(|batch| &mut batch.in_flight)
     }
 
-    /// Returns true if nothing but failures has happened for so long.
+    /// Returns true if there have been only failures for this long.
     fn is_failing_for(&self, time: Nanos, now: Nanos) -> bool {
         self.failing.as_ref().is_some_and(|(since, _)| now.since(*since) >= time)
     }
@@ -147,8 +145,8 @@ impl Destage {
         self.failing = Some((since, because));
     }
 
-    /// Returns how much of the log is as good as free, in segments: the part of the batch that the sweep has
-    /// passed.
+    /// Returns the amount of the log, in segments, that is about to become free: the part of the batch behind
+    /// the sweep.
     fn passed(&self, tail: u64) -> f64 {
         let Some(batch) = self.batch.as_ref().filter(|batch| batch.epochs.len() <= 1) else { return 0.0 };
         let (from, to) = batch.swath;
@@ -156,44 +154,44 @@ impl Destage {
         (batch.end - tail) as f64 * share.min(1.0)
     }
 
-    /// Returns the share of the log in use, 0 to 1, as writes are to see it: it falls while a batch is being
-    /// destaged, and not at its end. So writes come in evenly.
+    /// Returns the fill level of the log, 0 to 1, used to pace writes. It falls gradually while a batch is
+    /// destaged, rather than at its end, so that writes are admitted evenly.
     pub(crate) fn pressure(&self, base: &Base) -> f64 {
         (base.log.used() as f64 - self.passed(base.log.tail)) / base.log.geometry.count() as f64
     }
 
-    /// Returns the progress of destaging: what of the batch the sweep has passed counts as free.
+    /// Returns the progress of destaging; the part of the batch behind the sweep counts as free.
     fn progress(&self, base: &Base) -> Progress {
         let segments = base.log.tail as f64 + self.passed(base.log.tail);
         let freed = segments * base.log.geometry.segment_bytes() as f64;
         Progress { freed, destaged: base.figures.destaged.0 as f64 }
     }
 
-    /// Begins to destage until nothing is left.
+    /// Starts to destage until the log is empty.
     pub(crate) fn begin_drain(&mut self, base: &mut Base) {
-        // The rate measured while destaging gave way says nothing of this.
+        // The rate measured while destaging yielded to clients does not apply now.
         if !std::mem::replace(&mut self.is_draining, true) {
             base.pace.destage_rate = 0.0;
         }
     }
 
-    /// Ends the destaging of a log that another has taken the place of.
+    /// Ends the destaging of a replaced log.
     pub(crate) fn end_drain(&mut self) {
         (self.is_draining, self.empties_to) = (false, 0);
     }
 
-    /// Returns the time that destaging everything takes at the present rate; `None` until that is known.
+    /// Returns the time to destage everything at the present rate; `None` if the rate is unknown.
     pub(crate) fn drain_eta(base: &Base) -> Option<Nanos> {
         let geometry = &base.log.geometry;
         let (left, rate) = match base.options.mode {
-            // Every version is written.
+            // All versions are written.
             Mode::Ordered => (base.log.used() * geometry.segment_bytes(), base.pace.rate),
             _ => (base.index.dirty().data * geometry.logical_block, base.pace.destage_rate),
         };
         (rate > 0.0).then(|| Nanos::from_secs_f64(left as f64 / rate))
     }
 
-    /// Returns when destaging would begin by itself.
+    /// Returns the time at which destaging would start by itself.
     pub(crate) fn due(&self, base: &Base) -> Option<Nanos> {
         if self.batch.is_some() {
             return Some(base.pace.runs_from);
@@ -210,7 +208,7 @@ impl Destage {
         Some(aged.min(base.pace.last_request_at.saturating_add(options.idle)))
     }
 
-    /// Begins a batch or the next runs of one, and ends the stage that is over.
+    /// Starts a batch or its next runs, and ends a completed stage.
     pub(crate) fn advance(
         &mut self,
         base: &mut Base,
@@ -222,7 +220,7 @@ impl Destage {
         if !base.condition.is_serving() {
             return;
         }
-        // A server that stops leaves the rest in the log. Writes that wait for room have to get it.
+        // A server that stops leaves the rest in the log, unless writes wait for space.
         let is_giving_up = base.condition == Condition::Stopping(false) && !waiting.is_any;
         if self.batch.is_none() && !is_giving_up {
             self.begin_batch(base, marks, flushes, waiting);
@@ -251,9 +249,10 @@ impl Destage {
             base.log.close();
             self.empties_to = base.log.next_segment;
         }
-        // While something cannot be destaged all else is, so that only that depends on the log.
+        // If something cannot be destaged, everything else still is, so that only the former depends on the
+        // log.
         let is_held = self.is_failing_for(UNREADABLE_AFTER, base.io.now());
-        // Data that is old or has to be drained is not left in the open segment.
+        // Old data, or data of a drain, must not stay in the open segment.
         let (is_draining, tail) = (self.is_draining, base.log.tail);
         let is_left =
             |(segment, _)| if segment == tail { is_due || is_draining } else { is_held && is_draining };
@@ -263,7 +262,7 @@ impl Destage {
         let (count, segment) = (base.log.geometry.count(), base.log.geometry.segment_bytes());
         let most = if is_held { count } else { base.pace.batch(segment, count) };
         let is_ordered = base.options.mode == Mode::Ordered && base.log.tail >= base.log.ordered_from;
-        // Data written before the order counted is destaged separately from later data.
+        // Data written before ordered mode is destaged separately from later data.
         let before = if is_ordered { u64::MAX } else { base.log.ordered_from };
         let end = base.log.closed_end().min(base.log.tail + most).min(before);
         if end <= base.log.tail {
@@ -295,8 +294,8 @@ impl Destage {
         if waits && !is_durable && base.options.mode != Mode::Protected {
             self.flush_legs(base, Purpose::LogFlushBeforeDestage);
         }
-        // A write that failed, in an earlier session too, may land until a flush, and must not land over what
-        // is destaged now.
+        // A failed write, even of an earlier session, may land until a flush, and must not overwrite newly
+        // destaged data.
         if !std::mem::replace(&mut self.is_settled, true) {
             self.flush_backing(base, Purpose::BackingFlushBeforeDestage);
         }
@@ -321,8 +320,8 @@ impl Destage {
         self.pending().into_iter().for_each(|left| *left -= 1);
     }
 
-    /// Notes that a write of the backing device failed, and may land until that is flushed: what is destaged
-    /// now might be beneath it.
+    /// Records that a write of the backing device failed, and may land over destaged data until the device is
+    /// flushed.
     pub(crate) fn unsettle(&mut self, base: &Base) {
         self.is_settled = false;
         if let Some(batch) = &mut self.batch
@@ -332,7 +331,7 @@ impl Destage {
         }
     }
 
-    /// Returns true if what is in the log cannot be destaged now.
+    /// Returns true if the contents of the log cannot be destaged now.
     pub(crate) fn is_stuck(&self, base: &Base) -> bool {
         self.is_failing_for(STUCK_AFTER, base.io.now())
     }
@@ -342,7 +341,7 @@ impl Destage {
         base.io.step();
         self.failed(base.io.now(), because);
         if base.superblock.geometry == base.log.geometry {
-            // The growth may wait for data that cannot be destaged now.
+            // Growing may depend on data that cannot be destaged now.
             base.log.grows_to = None;
         }
         if let Some(batch) = &mut self.batch {
@@ -351,7 +350,7 @@ impl Destage {
         }
     }
 
-    /// Goes from one stage of the batch to the next, if nothing of it is in flight.
+    /// Moves to the next stage of the batch if none of its actions is in flight.
     fn end_stage(&mut self, base: &mut Base, marks: &mut Marks, is_giving_up: bool) {
         let (blocks, is_epoch_durable) = (base.devices.backing().blocks(), marks.may_acknowledge(base));
         let Some(batch) = &mut self.batch else { return };
@@ -360,7 +359,7 @@ impl Destage {
         }
         match batch.stage {
             Stage::Begin if is_epoch_durable => {
-                // In order older versions are written, too, of what is young by now.
+                // In ordered mode, older versions of young data are written too.
                 let end = if batch.epochs.is_empty() { batch.young } else { u64::MAX };
                 if !marks.are_witnesses_released(base, end) {
                     return;
@@ -370,7 +369,7 @@ impl Destage {
                 base.log.durable = base.log.durable.max(batch.covered);
                 base.io.step();
             }
-            // Everything that can be destaged is destaged before the rest is tried again.
+            // A batch destages everything else before it tries again what failed.
             Stage::Sweep if batch.cursor.0 < blocks => {
                 if is_giving_up {
                     self.batch = None;
@@ -383,7 +382,7 @@ impl Destage {
                 self.flush_backing(base, Purpose::BackingFlushBeforeTail);
             }
             Stage::Sweep => {
-                // With the tail to come, what it is to pass has to be durable on the legs, too.
+                // Everything that the new tail passes must be durable on the legs, too.
                 (batch.stage, batch.covered) = (Stage::Flush, base.log.complete);
                 self.flush_backing(base, Purpose::BackingFlushBeforeTail);
                 // Everything in a sealed log is durable.
@@ -398,7 +397,7 @@ impl Destage {
             }
             Stage::Flush if is_epoch_durable => {
                 let end = batch.end;
-                // The mark records the discards before the log forgets them.
+                // The mark must record the discards before the log forgets them.
                 if !marks.are_witnesses_released(base, 0) {
                     return;
                 }
@@ -427,11 +426,11 @@ impl Destage {
         base.io.step();
     }
 
-    /// Has the superblock say what the tail passes and the backing device does not have. What was unreadable
-    /// and has been overwritten leaves it only now: before, the overwriting record might have been lost.
-    /// Whether there is room for all of it.
+    /// Records in the superblock the data that the tail passes although the backing device does not have it.
+    /// Unreadable blocks that were overwritten are removed only now, since the overwriting record might have
+    /// been lost before. Returns true if there is room for all of it.
     fn note_unreadable(&mut self, base: &mut Base) -> bool {
-        // A sealed log can name none, nor say that one was overwritten.
+        // A sealed log can neither add such blocks nor record that one was overwritten.
         let has_sealed = base.seal.is_some() && !base.superblocks.durable.unreadable.is_empty();
         let is_any = !self.unreadable.is_empty() || has_sealed;
         let Some(batch) = self.batch.as_ref().filter(|_| is_any) else {
@@ -457,7 +456,7 @@ impl Destage {
                 ),
             };
             self.failed(base.io.now(), because);
-            // A batch of the whole log has done what can be done.
+            // A batch of the whole log has done everything possible.
             self.is_draining &= end < base.log.next_segment || base.index.dirty().all() > 0;
             self.try_again_later(base);
             return false;
@@ -466,7 +465,7 @@ impl Destage {
         true
     }
 
-    /// Notes that the superblocks with a tail at segment `end` are durable.
+    /// Frees segments after the superblocks with a tail at segment `end` have become durable.
     pub(crate) fn free_until(&mut self, base: &mut Base, end: u64) {
         if self.batch.take_if(|batch| batch.end == end).is_none() {
             return;
@@ -490,7 +489,7 @@ impl Destage {
         self.pending_flushes(base.options.waits, purpose).into_iter().for_each(|left| *left += 1);
     }
 
-    /// Returns the number of pending actions of the batch; `None` if it does not wait for flushes of this
+    /// Returns the counter of the batch's pending flushes; `None` if it does not wait for flushes of this
     /// purpose.
     pub(crate) fn pending_flushes(&mut self, waits: Waits, purpose: Purpose) -> Option<&mut usize> {
         let wait = match purpose {
@@ -502,7 +501,8 @@ impl Destage {
     }
 }
 
-/// Returns the changes of the segments before `end`, by flush epoch; in each the last change counts.
+/// Returns the changes of the segments before `end` by flush epoch; the last change of a block in an epoch
+/// counts.
 fn epochs(base: &Base, end: u64) -> VecDeque<ExtentMap<Entry>> {
     let mut epochs = VecDeque::new();
     let mut last = None;

@@ -1,4 +1,4 @@
-//! The devices beneath the cache: what is known of them, and requests in their blocks.
+//! Devices below the cache: their properties, and commands in their blocks.
 
 use plumb_block::{Buffer, BufferMut, Bytes, DeviceInfo, Lba, LbaRange, Op, Payload};
 
@@ -8,16 +8,16 @@ use crate::settings::{BUFFER, LOG_BLOCK};
 /// Descriptions of the legs and of the backing device.
 #[derive(Debug, Clone)]
 pub(crate) struct Devices {
-    /// Facts about each leg, by number; `None` for a missing leg.
+    /// Properties of each leg by number; `None` for a missing leg.
     legs: Vec<Option<DeviceInfo>>,
     backing: DeviceInfo,
 }
 
-/// Place of a run of log blocks on a leg.
+/// Position of a run of log blocks on a leg.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LegBlocks {
     pub(crate) leg: usize,
-    /// First log block, from the start of the leg.
+    /// First log block, counted from the start of the leg.
     pub(crate) at: u64,
     pub(crate) blocks: u64,
 }
@@ -27,7 +27,7 @@ impl Devices {
         Self { legs, backing }
     }
 
-    /// Returns how many legs there are to be, with those that are not there.
+    /// Returns the number of legs, including missing ones.
     pub(crate) fn leg_count(&self) -> usize {
         self.legs.len()
     }
@@ -36,7 +36,7 @@ impl Devices {
         self.legs.get(leg).and_then(Option::as_ref)
     }
 
-    /// Returns the legs that are there.
+    /// Returns the present legs.
     pub(crate) fn present_legs(&self) -> impl Iterator<Item = &DeviceInfo> {
         self.legs.iter().flatten()
     }
@@ -45,39 +45,39 @@ impl Devices {
         &self.backing
     }
 
-    /// Takes note that the backing device has grown to `size`.
+    /// Records that the backing device has grown to `size`.
     pub(crate) fn grow_backing(&mut self, size: Bytes) {
         self.backing.size = size;
     }
 
-    /// Puts another device, or none, into the place of a leg.
+    /// Replaces or removes a leg's device.
     pub(crate) fn set_leg(&mut self, leg: usize, info: Option<DeviceInfo>) {
         self.legs[leg] = info;
     }
 
-    /// Takes the legs as they are now.
+    /// Replaces the descriptions of all legs.
     pub(crate) fn set_legs(&mut self, legs: Vec<Option<DeviceInfo>>) {
         self.legs = legs;
     }
 
-    /// Returns the largest transfer to a leg, in whole log blocks; in bytes.
+    /// Returns the largest transfer to a leg in bytes, a multiple of the log block.
     pub(crate) fn leg_transfer_max(&self) -> u64 {
         let smallest = self.present_legs().map(|info| info.transfer_max).min().unwrap_or(BUFFER).min(BUFFER);
         smallest.round_down(Bytes(LOG_BLOCK)).0.max(LOG_BLOCK)
     }
 
-    /// Returns the largest transfer to the backing device that the cache makes, in bytes.
+    /// Returns the largest transfer to the backing device that the cache uses, in bytes.
     pub(crate) fn backing_transfer_max(&self) -> u64 {
         let block = self.backing.logical_block;
         self.backing.transfer_max.min(BUFFER).round_down(block).0.max(block.0)
     }
 
-    /// Returns the command that reads log blocks of a leg.
+    /// Creates the command that reads log blocks of a leg.
     pub(crate) fn read_leg(&self, from: LegBlocks, purpose: Purpose, into: BufferMut) -> Command {
         self.leg_command(from, purpose, Op::Read, Payload::Into(into))
     }
 
-    /// Returns the command that writes `bytes` to a leg, from log block `at` on.
+    /// Creates the command that writes `bytes` to a leg at log block `at`.
     pub(crate) fn write_leg(&self, leg: usize, at: u64, purpose: Purpose, bytes: Buffer) -> Command {
         let to = LegBlocks { leg, at, blocks: bytes.len() as u64 / LOG_BLOCK };
         self.leg_command(to, purpose, Op::Write { fua: false }, Payload::Bytes(bytes))
@@ -90,7 +90,7 @@ impl Devices {
     }
 }
 
-/// Checks that a device has logical blocks that a cache can use.
+/// Checks that a cache can use the device's logical block size.
 pub(crate) fn block_fits(device: &DeviceInfo) -> Result<(), String> {
     let (name, block) = (&device.name, device.logical_block);
     if (Bytes(512)..=Bytes(LOG_BLOCK)).contains(&block) && block.0.is_power_of_two() {
@@ -99,7 +99,7 @@ pub(crate) fn block_fits(device: &DeviceInfo) -> Result<(), String> {
     Err(format!("{name} has logical blocks of {block}: expected 512 bytes to 4 KiB"))
 }
 
-/// Checks that a leg takes the smallest record in one transfer.
+/// Checks that a leg accepts the smallest record in one transfer.
 pub(crate) fn transfer_fits(leg: &DeviceInfo) -> Result<(), String> {
     let (name, most, least) = (&leg.name, leg.transfer_max, Bytes(2 * LOG_BLOCK));
     if most >= least {

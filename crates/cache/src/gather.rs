@@ -1,9 +1,8 @@
-//! Bringing a run of blocks together in one buffer, from the log, the backing device and zeroes: for a
-//! client's read, for what is destaged, and for a leg that replaces another.
+//! Gathering a run of blocks into one buffer from the log, the backing device and zeroes: for client reads,
+//! for destaging, and for a replacement leg.
 //!
-//! Every log block that is read is checked. One that is not what was written is read from another leg, which
-//! then repairs the first; without another leg the whole read fails. It is never answered with what the
-//! backing device has in its place.
+//! Every log block read is checked. A damaged one is read from another leg, and the first is then repaired;
+//! without another leg the whole read fails. It is never answered with the backing device's data instead.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,10 +19,10 @@ use crate::index::{Entry, with_gaps};
 use crate::io::{ClientRequest, errno_of};
 use crate::settings::LOG_BLOCK;
 
-/// How many parts of one gather are read at the same time.
+/// Maximum number of concurrent reads of one gather.
 const PARTS_MAX: u32 = 16;
 
-/// Returns the runs of `range` that have nothing of `unreadable`, which is within it.
+/// Returns `range` without `unreadable`, which must be inside it.
 pub(crate) fn readable(range: LbaRange, unreadable: &[LbaRange]) -> Vec<LbaRange> {
     let mut map = ExtentMap::default();
     map.insert(range, ());
@@ -31,32 +30,32 @@ pub(crate) fn readable(range: LbaRange, unreadable: &[LbaRange]) -> Vec<LbaRange
     map.iter().map(|(range, ())| range).collect()
 }
 
-/// Gathers that are not over.
+/// Gathers in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Gathers {
     by_id: BTreeMap<u64, Gather>,
     next: u64,
 }
 
-/// Bytes that are being brought together from several parts.
+/// Bytes being assembled from several parts.
 #[derive(Debug)]
 pub(crate) struct Gather {
     pub(crate) goal: Goal,
-    /// Where it goes; nowhere if nobody wants the bytes, or while the device has the buffer.
+    /// Destination; none if the data is not wanted, or while a device uses the buffer.
     pub(crate) target: Option<BufferMut>,
     parts: VecDeque<Part>,
     in_flight: u32,
     pub(crate) error: Option<Errno>,
-    /// Blocks of the parts that no leg has whole.
+    /// Blocks that no leg has intact.
     pub(crate) unreadable: Vec<LbaRange>,
 }
 
-/// Receiver of the bytes.
+/// Recipient of the data.
 #[derive(Debug)]
 pub(crate) enum Goal {
     Client(ClientRequest),
     Destage(Run),
-    /// This leg, which replaces another. The bytes go nowhere else.
+    /// Replacement leg with this number. The data goes nowhere else.
     Copy(usize),
 }
 
@@ -66,11 +65,11 @@ impl Gather {
     }
 }
 
-/// Returns the parts of `range`, each no larger than one transfer; `found` covers it.
+/// Splits `range` into parts of at most one transfer each; `found` must cover it.
 pub(crate) fn parts(base: &Base, range: LbaRange, found: Vec<(LbaRange, Option<Entry>)>) -> VecDeque<Part> {
     let geometry = &base.log.geometry;
     let logical_block = geometry.logical_block;
-    // A part of the log may begin and end within log blocks, which are read whole.
+    // A part in the log may start and end inside log blocks, which are read as a whole.
     let log_max =
         (base.devices.leg_transfer_max() / logical_block).saturating_sub(2 * geometry.per_block()).max(1);
     let backing_max = base.devices.backing_transfer_max() / logical_block;
@@ -96,8 +95,8 @@ pub(crate) fn parts(base: &Base, range: LbaRange, found: Vec<(LbaRange, Option<E
 }
 
 impl Gathers {
-    /// Begins to bring something together: what has to be read is left of its parts. The segments that it
-    /// reads stay as they are until it has.
+    /// Starts a gather. Only the parts that need a read remain in it, and their segments stay pinned until
+    /// they are read.
     pub(crate) fn begin(&mut self, base: &mut Base, mut gather: Gather) {
         let Gather { parts, target, unreadable, .. } = &mut gather;
         parts.retain(|part| match part.source {
@@ -139,7 +138,7 @@ impl Gathers {
         self.begin(base, Gather::new(Goal::Client(client), target, parts));
     }
 
-    /// Returns the identifiers of all gathers, the oldest first.
+    /// Returns the identifiers of all gathers, oldest first.
     pub(crate) fn ids(&self) -> Vec<u64> {
         self.by_id.keys().copied().collect()
     }
@@ -148,15 +147,15 @@ impl Gathers {
         self.by_id.is_empty()
     }
 
-    /// Reads what can be read now of a gather. Returns it once it is over: all parts are there, or one is not
-    /// to be had.
+    /// Starts possible reads of a gather. Returns it once it has ended: all parts have arrived, or one is
+    /// unobtainable.
     pub(crate) fn advance(&mut self, base: &mut Base, id: u64) -> Option<Gather> {
         while self.read_part(base, id) {}
         let is_over = |gather: &Gather| gather.parts.is_empty() && gather.in_flight == 0;
         if self.by_id.get(&id).is_some_and(is_over) { self.by_id.remove(&id) } else { None }
     }
 
-    /// Begins to read the next part of a gather. Returns true if there may be another.
+    /// Starts to read the next part of a gather. Returns true if there may be another.
     fn read_part(&mut self, base: &mut Base, id: u64) -> bool {
         let memory = base.options.memory.clone();
         let geometry = base.log.geometry;
@@ -181,13 +180,13 @@ impl Gathers {
         let Some(buffer) = buffer else { return false };
         gather.parts.pop_front();
         gather.in_flight += 1;
-        // A leg that is copied to has nothing of it.
+        // A leg being copied to does not have the part.
         let failed = if let Goal::Copy(leg) = gather.goal { vec![leg] } else { Vec::new() };
         self.send_part(base, PartRead { gather: id, part, is_direct, leg: 0, failed }, buffer);
         true
     }
 
-    /// Reads a part, from a leg that has not failed to give it.
+    /// Reads a part from a leg that has not failed to deliver it.
     fn send_part(&mut self, base: &mut Base, mut read: PartRead, buffer: BufferMut) {
         let Source::Log(address) = read.part.source else {
             base.pace.foreground(base.io.now());
@@ -223,7 +222,7 @@ impl Gathers {
         }
     }
 
-    /// Has a part that no leg has whole read from the backing device.
+    /// Reads a part from the backing device because no leg has it intact.
     fn read_backing(&mut self, base: &Base, read: &PartRead) {
         let Part { range, offset, .. } = read.part;
         let parts = parts(base, range, vec![(range, None)]);
@@ -231,8 +230,8 @@ impl Gathers {
         self.by_id.get_mut(&read.gather).into_iter().for_each(|gather| gather.parts.extend(parts.clone()));
     }
 
-    /// Reads the blocks of a part of which no leg has all whole: they are read one by one, and a single one
-    /// is unreadable.
+    /// Reads the blocks of a part one by one, because no leg has all of them intact; a single unreadable
+    /// block then fails alone.
     fn block_by_block(&mut self, base: &mut Base, read: &PartRead, address: u64, blocks: u64) {
         let Some(gather) = self.by_id.get_mut(&read.gather) else { return };
         if blocks == 1 {
@@ -251,7 +250,7 @@ impl Gathers {
         }
     }
 
-    /// Notes that a part was read, or not.
+    /// Processes the end of the read of a part.
     pub(crate) fn part_completed(
         &mut self,
         base: &mut Base,
@@ -268,7 +267,7 @@ impl Gathers {
             self.part_ended(base, &read, result, buffer);
             return;
         };
-        // Without an answer the queue keeps the memory: what it was read into is gone.
+        // Without an answer the queue keeps the memory, so the buffer is lost.
         let Some(buffer) = buffer else {
             self.part_ended(base, &read, Err(errno_of(outcome)), None);
             return;
@@ -283,7 +282,7 @@ impl Gathers {
         self.send_part(base, read, buffer);
     }
 
-    /// Takes blocks of the log that were read whole, and writes them to legs that lack them.
+    /// Accepts intact blocks of the log, and writes them to legs that lack them.
     fn part_is_whole(&mut self, base: &mut Base, mut read: PartRead, address: u64, buffer: BufferMut) {
         let (segment, block, _) = base.log.geometry.locate(address);
         let mut failed = std::mem::take(&mut read.failed);
@@ -292,7 +291,7 @@ impl Gathers {
         let goal = self.by_id.get(&read.gather).map(|gather| &gather.goal);
         let copied_to = if let Some(Goal::Copy(leg)) = goal { Some(*leg) } else { None };
         for leg in failed.iter().filter(|leg| Some(**leg) != copied_to) {
-            // Without memory now, the next read repairs.
+            // Without memory the next read does the repair.
             if let Some(mut copy) = base.options.memory.take(Bytes(buffer.len() as u64)) {
                 copy.copy_from_slice(&buffer);
                 let command = base.devices.write_leg(*leg, at, Purpose::ReadRepair, copy.freeze());
@@ -309,7 +308,7 @@ impl Gathers {
         }
     }
 
-    /// Puts what was read where it goes.
+    /// Delivers the data of a part.
     pub(crate) fn part_ended(
         &mut self,
         base: &mut Base,
@@ -318,7 +317,7 @@ impl Gathers {
         buffer: Option<BufferMut>,
     ) {
         base.io.step();
-        // In blocks of the log, the bytes before the part are not wanted.
+        // Skip the bytes of log blocks before the part.
         let mut skip = 0;
         if let Source::Log(address) = read.part.source {
             let (segment, _, before) = base.log.geometry.locate(address);
@@ -344,7 +343,7 @@ impl Gathers {
     }
 }
 
-/// Returns true if these are the blocks that the log has from `address` on.
+/// Returns true if these bytes match the checksums of the log from `address` on.
 fn is_as_written(base: &Base, address: u64, bytes: &[u8]) -> bool {
     let (segment, block, _) = base.log.geometry.locate(address);
     let mut blocks = bytes.chunks_exact(LOG_BLOCK as usize);

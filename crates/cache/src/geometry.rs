@@ -1,6 +1,6 @@
-//! Where segments are: from (segment, block) to the legs and their blocks.
+//! Positions of segments: mapping from (segment, block) to legs and their blocks.
 //!
-//! Segments are numbered from 0 for ever; the log is a ring of `count` positions, and segment N is at
+//! Segments are numbered from 0 without end; the log is a ring of `count` positions, and segment N is at
 //! position (N + rotation) mod count. In a mirror each leg has every position; in a stripe position P is on
 //! leg P mod legs.
 
@@ -8,25 +8,25 @@ use plumb_block::{Bytes, LbaRange};
 
 use crate::settings::{LOG_BLOCK, Layout};
 
-/// The number of log blocks before the first segment: two superblocks, and the space up to 16 KiB.
+/// Number of log blocks before the first segment: two superblocks, and the rest of 16 KiB.
 const FRONT: u64 = 4;
-/// The number of log blocks behind the last one: two superblocks.
+/// Number of log blocks after the last segment: two superblocks.
 const BACK: u64 = 2;
-/// The smallest and the largest segment, in log blocks.
+/// Minimum and maximum length of a segment, in log blocks.
 pub(crate) const SEGMENT_BLOCKS: std::ops::RangeInclusive<u64> = 8..=16384;
-/// The largest number of segments that a leg may have: with the largest segment 1 PiB.
+/// Maximum number of segments of a leg: 1 PiB with the largest segment.
 const PER_LEG_MAX: u64 = 1 << 24;
 
-/// The shape of a log.
+/// Shape of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Geometry {
-    /// The logical block of the cache, in bytes.
+    /// Size of the cache's logical block, in bytes.
     pub(crate) logical_block: u64,
-    /// The length of a segment, in log blocks.
+    /// Length of a segment in log blocks.
     pub(crate) segment_blocks: u32,
-    /// Number of segments that a leg holds.
+    /// Number of segments on a leg.
     pub(crate) per_leg: u64,
-    /// Where in the ring segment 0 is. A ring that grows takes another, so that no segment moves.
+    /// Position of segment 0 in the ring. Changes when the ring grows, so that no segment moves.
     pub(crate) rotation: u64,
     pub(crate) layout: Layout,
     pub(crate) legs: u8,
@@ -38,7 +38,7 @@ impl Geometry {
         (size.0 / LOG_BLOCK).saturating_sub(FRONT + BACK) / u64::from(segment_blocks)
     }
 
-    /// Returns true if a log can have this shape. Nothing overflows with one that can.
+    /// Returns true if the shape is valid, so that no computation with it overflows.
     pub(crate) fn is_sound(&self) -> bool {
         self.logical_block.is_power_of_two()
             && (512..=LOG_BLOCK).contains(&self.logical_block)
@@ -54,7 +54,7 @@ impl Geometry {
         u64::from(self.segment_blocks) * LOG_BLOCK
     }
 
-    /// Returns the number of segments that the ring has.
+    /// Returns the number of segments in the ring.
     pub(crate) fn count(&self) -> u64 {
         match self.layout {
             Layout::Mirror => self.per_leg,
@@ -72,7 +72,7 @@ impl Geometry {
         Bytes(self.leg_blocks() * LOG_BLOCK)
     }
 
-    /// Returns where segment `segment` is in the ring.
+    /// Returns the position of segment `segment` in the ring.
     pub(crate) fn position(&self, segment: u64) -> u64 {
         (segment + self.rotation) % self.count()
     }
@@ -85,7 +85,7 @@ impl Geometry {
         }
     }
 
-    /// Returns the log block of a leg at which block `block` of segment `segment` is.
+    /// Returns the log block of a leg for block `block` of segment `segment`.
     pub(crate) fn leg_block(&self, segment: u64, block: u32) -> u64 {
         let slot = match self.layout {
             Layout::Mirror => self.position(segment),
@@ -94,7 +94,7 @@ impl Geometry {
         FRONT + slot * u64::from(self.segment_blocks) + u64::from(block)
     }
 
-    /// Returns the number of logical blocks that a log block holds.
+    /// Returns the number of logical blocks in a log block.
     pub(crate) fn per_block(&self) -> u64 {
         LOG_BLOCK / self.logical_block
     }
@@ -110,7 +110,7 @@ impl Geometry {
         (segment * u64::from(self.segment_blocks) + u64::from(block)) * self.per_block()
     }
 
-    /// Returns the segment of an address, the block in it, and the bytes into that block.
+    /// Returns the segment of an address, the block in it, and the byte offset in that block.
     pub(crate) fn locate(&self, address: u64) -> (u64, u32, u64) {
         let (block, rest) = (address / self.per_block(), address % self.per_block());
         let blocks = u64::from(self.segment_blocks);

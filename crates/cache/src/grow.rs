@@ -1,18 +1,18 @@
-//! A log that gets larger while it is served, and a backing device that has grown.
+//! Growing the log during service, and adopting a grown backing device.
 //!
-//! The ring gets more positions, and another rotation with which no segment moves that holds something. There
-//! is one while these segments do not go round the end of the ring: destaging gets there, and no segment is
-//! begun at the start of the ring meanwhile.
+//! The ring gets more positions, and a rotation with which no segment that holds data moves. Such a rotation
+//! exists while these segments do not wrap around the end of the ring. Destaging brings this about; meanwhile
+//! no segment is started at the start of the ring.
 //!
-//! The new shape is in use once two versions of the superblock that have it are durable: then no slot is left
-//! with the old one.
+//! The new shape is used once two versions of the superblock with it are durable, so that no slot has the old
+//! one.
 //!
 //! ```text
-//!   the mark states no witness ──► whoever marks the device: the mark with the new size, where it belongs then
-//!                                                             ──► other witnesses, superblocks with the new size
+//!   the mark states no witness ──► caller: mark with the new size, at the new end of the device
+//!                                  ──► other witnesses, superblocks with the new size
 //! ```
 //!
-//! The witnesses of a larger device are others, so no mark may state one by the place that another has.
+//! A larger device has other witnesses, so a mark must not state one with the contents of another.
 
 use plumb_block::{Bytes, DeviceInfo, LbaRange};
 
@@ -22,8 +22,7 @@ use crate::geometry::Geometry;
 use crate::mark::Marks;
 use crate::seal::SEALED;
 
-/// Returns the number of segments of a leg once the log has grown so: see
-/// [`Cache::may_grow`](crate::Cache::may_grow).
+/// Returns the number of segments of a leg after growing: see [`Cache::may_grow`](crate::Cache::may_grow).
 pub(crate) fn grown_to(base: &Base, size: Bytes, legs: &[Option<DeviceInfo>]) -> Result<u64, String> {
     let geometry = base.log.geometry;
     let per_leg = Geometry::per_leg(size, geometry.segment_blocks);
@@ -56,21 +55,21 @@ pub(crate) fn grown_to(base: &Base, size: Bytes, legs: &[Option<DeviceInfo>]) ->
     Ok(per_leg)
 }
 
-/// Returns true if the log has as many segments as `size` of each leg holds, or is about to.
+/// Returns true if the log has as many segments as fit in `size` of each leg, or is growing to that.
 pub(crate) fn is_grown_to(base: &Base, size: Bytes) -> bool {
     let geometry = base.log.geometry;
     base.log.grows_to.unwrap_or(geometry.per_leg) == Geometry::per_leg(size, geometry.segment_blocks)
 }
 
-/// Begins to grow: see [`Cache::grow`](crate::Cache::grow).
+/// Starts to grow: see [`Cache::grow`](crate::Cache::grow).
 pub(crate) fn grow(base: &mut Base, size: Bytes, legs: Vec<Option<DeviceInfo>>) -> Result<(), String> {
     base.log.grows_to = Some(grown_to(base, size, &legs)?);
     base.devices.set_legs(legs);
-    base.log.let_go(base.log.tail);
+    base.log.end_reads_before(base.log.tail);
     Ok(())
 }
 
-/// Has the new shape written, once no segment has to move for it.
+/// Requests the superblock with the new shape once no segment has to move for it.
 pub(crate) fn advance(base: &mut Base) {
     let Some(per_leg) = base.log.grows_to.filter(|_| base.superblock.geometry == base.log.geometry) else {
         return;
@@ -84,7 +83,7 @@ pub(crate) fn advance(base: &mut Base) {
     }
 }
 
-/// Begins to take more of the backing device: see [`Cache::silence_mark`](crate::Cache::silence_mark).
+/// Prepares to adopt more of the backing device: see [`Cache::silence_mark`](crate::Cache::silence_mark).
 pub(crate) fn silence_mark(base: &mut Base, marks: &mut Marks) -> Result<(), String> {
     if base.seal.is_some() {
         return Err(SEALED.to_owned());
@@ -97,7 +96,7 @@ pub(crate) fn silence_mark(base: &mut Base, marks: &mut Marks) -> Result<(), Str
     Ok(())
 }
 
-/// Takes `size` of the backing device: see [`Cache::grow_backing`](crate::Cache::grow_backing).
+/// Adopts `size` of the backing device: see [`Cache::grow_backing`](crate::Cache::grow_backing).
 pub(crate) fn grow_backing(
     base: &mut Base,
     marks: &mut Marks,

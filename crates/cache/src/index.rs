@@ -1,10 +1,10 @@
-//! The extent index: for every block that a live record changes, what its newest version is.
+//! The extent index: the newest version of every block that a live record changes.
 //!
-//! Invariant: a block has an entry in a segment from the tail on exactly if some record that recovery could
-//! replay changes it, whether that was destaged or not. What has none may go past the log (order (c)).
+//! Invariant: a block has an entry in a segment from the tail on exactly if recovery could replay a record
+//! for it, whether destaged or not. A write to blocks without such an entry may bypass the log (order (c)).
 //!
-//! An entry in a segment before the tail is *kept*: the backing device has it durably, and it is read from
-//! the log until the segment is used again. A write that bypasses the log forgets it. Entries of segments
+//! An entry in a segment before the tail is *kept*: the backing device has the data durably, and it is read
+//! from the log until the segment is reused. A write that bypasses the log removes it. Entries of segments
 //! that reads no longer find stay until [`Base::forget_freed`](crate::base::Base::forget_freed).
 
 use std::ops::Deref;
@@ -14,11 +14,10 @@ use plumb_block::{ExtentMap, Lba, LbaRange};
 use crate::format::record::Kind;
 use crate::geometry::Geometry;
 
-/// The newest version of a run of blocks. It holds for each block alike, so that a run can be divided
-/// anywhere.
+/// Newest version of a run of blocks. It applies to each block equally, so a run can be split anywhere.
 ///
-/// Bits 0 to 60, where: of data the address in the log less the LBA, wrapping, of others the segment of the
-/// record. Bits 61 and 62, the kind. Bit 63, whether the backing device has it too, durable or not. Addresses
+/// Bits 0 to 60: for data the address in the log minus the LBA, wrapping; for others the segment of the
+/// record. Bits 61 and 62: the kind. Bit 63: whether the backing device has it too, durably or not. Addresses
 /// stay below 2^57, LBAs below 2^53.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry(u64);
@@ -28,12 +27,12 @@ const AT: u64 = (1 << KIND) - 1;
 const CLEAN: u64 = 1 << 63;
 
 impl Entry {
-    /// Entry for blocks whose record can be read on no leg, and which the log has let go of. Nothing is
-    /// served in their place. The segment of the entry is never reached.
+    /// Entry for blocks that no leg can read and that the log has given up. Reads of them fail. The segment
+    /// of the entry is never reached.
     pub(crate) const UNREADABLE: Self = Self(AT | (Kind::Zeroes as u64) << KIND);
 
-    /// Makes the entry for blocks of `kind` from `lba` on, whose payload, if they have one, begins at `block`
-    /// of `segment`.
+    /// Creates the entry for blocks of `kind` from `lba` on, whose payload, if any, starts at `block` of
+    /// `segment`.
     pub(crate) fn new(geometry: &Geometry, kind: Kind, lba: Lba, segment: u64, block: u32) -> Self {
         let at = match kind {
             Kind::Data => geometry.address(segment, block).wrapping_sub(lba.0) & AT,
@@ -54,12 +53,12 @@ impl Entry {
         self.0 & CLEAN != 0
     }
 
-    /// Returns true if only the log has it.
+    /// Returns true if only the log has the data.
     fn is_dirty(self) -> bool {
         !self.is_clean() && !self.is_unreadable()
     }
 
-    /// Returns the address in the log of the payload of `lba`, which the entry covers.
+    /// Returns the address in the log of the payload for `lba`, which the entry must cover.
     pub(crate) fn address(self, lba: Lba) -> u64 {
         self.0.wrapping_add(lba.0) & AT
     }
@@ -78,18 +77,18 @@ impl Entry {
     }
 }
 
-/// The index, and how much of it the backing device does not have.
+/// The index, with the amount of dirty data.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     entries: ExtentMap<Entry>,
     dirty: Dirty,
 }
 
-/// Blocks that the backing device does not have.
+/// Number of blocks that the backing device does not have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Dirty {
     pub(crate) data: u64,
-    /// Amount that was zeroed or discarded.
+    /// Zeroed or discarded blocks.
     pub(crate) zeroes: u64,
 }
 
@@ -105,7 +104,7 @@ impl Dirty {
         }
     }
 
-    /// Counts what goes from the index; how much of it was dirty.
+    /// Removes a piece from the counts. Returns how much of it was dirty.
     fn lose(&mut self, range: LbaRange, entry: Entry) -> u64 {
         let lost = if entry.is_dirty() { range.nlb } else { 0 };
         *self.counter_mut(entry) -= lost;
@@ -122,13 +121,12 @@ impl Deref for Index {
 }
 
 impl Index {
-    /// Returns the number of blocks that the backing device does not have.
+    /// Returns the number of dirty blocks.
     pub(crate) const fn dirty(&self) -> Dirty {
         self.dirty
     }
 
-    /// Gives `range` a newer version; in how much of it that replaces one that the backing device does not
-    /// have.
+    /// Sets a newer version for `range`. Returns the number of dirty blocks that it replaces.
     pub(crate) fn insert(&mut self, range: LbaRange, entry: Entry) -> u64 {
         let (dirty, mut replaced) = (&mut self.dirty, 0);
         self.entries.replace(range, entry, |range, old| replaced += dirty.lose(range, *old));
@@ -138,13 +136,13 @@ impl Index {
         replaced
     }
 
-    /// Returns the parts of `range` that are such.
+    /// Returns the parts of `range` that satisfy `is_such`.
     fn parts(&self, range: LbaRange, is_such: impl Fn(LbaRange, Entry) -> bool) -> Vec<LbaRange> {
         let found = self.over(range).filter(|(range, entry)| is_such(*range, **entry));
         found.map(|(range, _)| range).collect()
     }
 
-    /// Marks what of `pieces` is still the newest version as destaged.
+    /// Marks the pieces that are still the newest version as destaged.
     pub(crate) fn mark_clean(&mut self, pieces: &[(LbaRange, Entry)]) {
         for (range, entry) in pieces {
             for part in self.parts(*range, |_, found| found == *entry) {
@@ -153,8 +151,8 @@ impl Index {
         }
     }
 
-    /// Marks what of a piece is still the newest version as unreadable, until it is overwritten; what that
-    /// is.
+    /// Marks the parts of a piece that are still the newest version as unreadable until overwritten. Returns
+    /// these parts.
     pub(crate) fn leave_unreadable(&mut self, range: LbaRange, entry: Entry) -> Vec<LbaRange> {
         let parts = self.parts(range, |_, found| found == entry);
         for part in &parts {
@@ -163,7 +161,7 @@ impl Index {
         parts
     }
 
-    /// Takes away what of `range` is in a segment before `end`.
+    /// Removes the entries over `range` in segments before `end`.
     pub(crate) fn forget(&mut self, geometry: &Geometry, range: LbaRange, end: u64) {
         for part in self.parts(range, |range, entry| entry.segment(geometry, range.lba) < end) {
             let dirty = &mut self.dirty;
@@ -174,7 +172,7 @@ impl Index {
     }
 }
 
-/// Returns the extents of `index` over `range`, and the gaps between them.
+/// Returns the extents of `index` over `range`, and the gaps.
 pub(crate) fn with_gaps(
     index: &ExtentMap<Entry>,
     range: LbaRange,

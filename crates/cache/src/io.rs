@@ -1,5 +1,4 @@
-//! The edge of the state machine: commands that go out, what each continues when it completes, and answers to
-//! clients.
+//! Boundary of the state machine: outgoing commands with their continuations, and answers to clients.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +6,16 @@ use plumb_block::{Completion, Errno, Nanos, Outcome, Payload, Request, Tag};
 
 use crate::action::{Action, ActionId, Command, Member};
 
-/// Commands in flight, each with its continuation `T`, and answers that were not taken yet.
+/// Commands in flight, each with its continuation `T`, and answers not yet collected.
 #[derive(Debug)]
 pub(crate) struct Io<T> {
-    /// The time of the last event.
+    /// Time of the last event.
     now: Nanos,
     next: u64,
     actions: Vec<Action>,
     answers: Vec<Completion>,
     in_flight: BTreeMap<ActionId, T>,
-    /// Grows with everything that happens, so that the core can tell when nothing more does.
+    /// Grows with every change, so that the core can detect that a pass over its parts changed nothing.
     steps: u64,
     pub(crate) spindle: Spindle,
 }
@@ -24,15 +23,15 @@ pub(crate) struct Io<T> {
 /// Use of the backing device over time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Spindle {
-    /// Time without a request after which the device is taken to have spun down; zero counts nothing.
+    /// Time without a request after which the device is assumed to have spun down; zero disables counting.
     pub(crate) down_after: Nanos,
     /// Time of the last request.
     last_at: Nanos,
-    /// Number of requests that came after such a pause.
+    /// Number of requests after a pause of at least `down_after`.
     pub(crate) spin_ups: u64,
 }
 
-/// Request of a client, to be answered once.
+/// Request of a client, to be answered exactly once.
 #[derive(Debug)]
 pub(crate) struct ClientRequest {
     pub(crate) tag: Tag,
@@ -48,7 +47,7 @@ impl<T> Default for Io<T> {
 }
 
 impl<T> Io<T> {
-    /// Goes on with continuations of another kind. Nothing is in flight, and no identifier is used again.
+    /// Converts to continuations of another type. Nothing is in flight, and identifiers are not reused.
     pub(crate) fn continued<U>(&mut self) -> Io<U> {
         let Self { now, next, actions, answers, steps, spindle, .. } = std::mem::take(self);
         Io { now, next, actions, answers, in_flight: BTreeMap::new(), steps, spindle }
@@ -58,7 +57,7 @@ impl<T> Io<T> {
         self.now
     }
 
-    /// Takes the time of an event. It never goes back.
+    /// Sets the time of an event. It never goes back.
     pub(crate) fn advance(&mut self, now: Nanos) {
         self.now = self.now.max(now);
     }
@@ -67,12 +66,12 @@ impl<T> Io<T> {
         self.steps
     }
 
-    /// Notes that something happened which others may wait for.
+    /// Records a change that others may wait for.
     pub(crate) const fn step(&mut self) {
         self.steps += 1;
     }
 
-    /// Sends a command to its member. `then` comes back when it completes.
+    /// Sends a command to its member. Its completion returns `then`.
     pub(crate) fn issue(&mut self, command: Command, then: T) {
         let Command { member, purpose, op, range, payload } = command;
         if member == Member::Backing {
@@ -86,13 +85,13 @@ impl<T> Io<T> {
         self.actions.push(Action { id, member, purpose, request });
     }
 
-    /// Ends an action, and returns its continuation. `None` for one that is not in flight.
+    /// Ends an action and returns its continuation; `None` if it is not in flight.
     pub(crate) fn complete(&mut self, id: ActionId) -> Option<T> {
         self.steps += 1;
         self.in_flight.remove(&id)
     }
 
-    /// Returns true if an action is in flight whose continuation is such.
+    /// Returns true if an action in flight has a continuation that satisfies `is_such`.
     pub(crate) fn any(&self, is_such: impl Fn(&T) -> bool) -> bool {
         self.in_flight.values().any(is_such)
     }
@@ -108,17 +107,17 @@ impl<T> Io<T> {
         self.answers.push(Completion { tag, outcome, submitted_at, completed_at, payload });
     }
 
-    /// Answers a client that its request failed.
+    /// Answers a client's request with an error.
     pub(crate) fn refuse(&mut self, request: &ClientRequest, errno: Errno, payload: Payload) {
         self.answer(request, Outcome::Failed(errno), payload);
     }
 
-    /// Appends the actions since this was last called.
+    /// Appends the actions since the last call.
     pub(crate) fn take_actions(&mut self, into: &mut Vec<Action>) {
         into.append(&mut self.actions);
     }
 
-    /// Appends the answers since this was last called.
+    /// Appends the answers since the last call.
     pub(crate) fn take_answers(&mut self, into: &mut Vec<Completion>) {
         into.append(&mut self.answers);
     }
@@ -132,7 +131,7 @@ impl Spindle {
     }
 }
 
-/// Returns the error number that an outcome stands for.
+/// Returns the error number for an outcome.
 pub(crate) fn errno_of(outcome: Outcome) -> Errno {
     match outcome {
         Outcome::Failed(errno) => errno,

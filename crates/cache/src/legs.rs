@@ -1,8 +1,8 @@
-//! [`LegSet`]: a set of legs, by their numbers; [`LegFailure`]: failure of one.
+//! [`LegSet`]: a set of leg numbers; [`LegFailure`]: failure of a leg.
 
 use crate::settings::LEGS_MAX;
 
-/// Set of legs, without memory of its own.
+/// Set of legs without heap memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LegSet(u16);
 
@@ -38,7 +38,7 @@ impl LegSet {
         self.0 == 0
     }
 
-    /// Returns the legs in the order of their numbers.
+    /// Returns the legs in ascending order.
     pub(crate) fn iter(self) -> impl Iterator<Item = usize> {
         (0..LEGS_MAX).filter(move |leg| self.contains(*leg))
     }
@@ -56,14 +56,14 @@ pub(crate) enum LegFailure {
     Flush,
     Record,
     Superblock,
-    /// The write of blocks that another leg has.
+    /// Write of blocks copied from another leg.
     Copy,
-    /// The read of blocks that are to be copied to it.
+    /// Read of blocks to be copied to the leg.
     CopyRead,
 }
 
 impl LegFailure {
-    /// Returns the failure, in words that follow the name of the leg.
+    /// Describes the failure in words that follow the name of the leg.
     pub(crate) const fn words(self) -> &'static str {
         match self {
             Self::Flush => "failed a flush",

@@ -5,23 +5,23 @@
 //!                                    └─────► answers for the client
 //! ```
 //!
-//! [`Cache`] is a state machine. It does no I/O and has no clock: it is told of requests, of completions and
-//! of the time, and answers with actions. The same events give the same actions. Whoever carries it does the
-//! actions on devices that keep the contract of [`plumb_block::device`], and hands back their completions.
+//! [`Cache`] is a state machine. It does no I/O and has no clock: it receives requests, completions and the
+//! time, and returns actions. Equal events give equal actions. Its driver executes the actions on devices
+//! that keep the contract of [`plumb_block::device`], and reports their completions.
 //!
-//! - **Write**: in a record of the log, together with what came while the record before was in flight;
-//!   acknowledged when that record and all before it are complete on every leg that counts.
-//! - **Flush**: a flush of the legs; of the backing device only if something went past the log.
-//! - **Read**: from the log what is there, checked against its checksum, from the backing device the rest.
-//! - **Destage**: the oldest segments, in the order of their addresses, merged with their neighbours; then a
-//!   flush of the backing device, then the tail, then the segments are free.
-//! - **Recovery**: from the tail on to the first gap.
+//! - **Write**: into a record of the log, together with other writes that arrived while the previous record
+//!   was in flight; acknowledged when that record and all before it are complete on every counting leg.
+//! - **Flush**: a flush of the legs; of the backing device only if a write bypassed the log.
+//! - **Read**: from the log, verified by checksum, where it has the data; otherwise from the backing device.
+//! - **Destage**: the oldest segments in order of addresses, merged with their neighbours; then a flush of
+//!   the backing device, then the new tail, which frees the segments.
+//! - **Recovery**: from the tail up to the first gap.
 //!
-//! Inside, `base` holds the state that all parts share: the members, the log, the index, the superblock.
-//! Over it stand the parts, each a value with methods: `flush`, `mark`, `gather`, `destage`, `resilver`,
-//! `write`. `core` owns them, hands each event to its part, and advances them in one order.
+//! Internally, `base` holds the state shared by all parts: the members, the log, the index, the superblock.
+//! The parts are values with methods: `flush`, `mark`, `gather`, `destage`, `resilver`, `write`. `core` owns
+//! them, dispatches events, and advances them in a fixed order.
 //!
-//! `docs/ON_DISK_FORMAT.md` draws the bytes and enumerates what a crash may leave.
+//! `docs/ON_DISK_FORMAT.md` shows the format and enumerates the possible states after a crash.
 
 mod action;
 mod base;

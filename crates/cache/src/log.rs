@@ -1,7 +1,7 @@
-//! The ring of segments: where the next record goes, what is in flight, what is free.
+//! The ring of segments: the position of the next record, records in flight, free segments.
 //!
-//! Segments become free in the order in which they were written, and only from the tail. So of two versions
-//! of a block the older is never replayed once the newer has left the log.
+//! Segments become free in the order of writing, and only from the tail. So of two versions of a block the
+//! older is never replayed once the newer has left the log.
 //!
 //! ```text
 //!   used again ──► kept_from: free, and still read ──► tail: live ──► next_segment
@@ -17,35 +17,35 @@ use crate::geometry::Geometry;
 use crate::index::{Entry, Index, with_gaps};
 use crate::legs::LegSet;
 
-/// Amount of the log that is read after it has become free, in bytes: it bounds the index.
+/// Amount of free log that is still read, in bytes. Bounds the index.
 const KEPT_MAX: u64 = 1 << 30;
 
-/// A segment that holds records.
+/// A segment with records.
 #[derive(Debug)]
 pub(crate) struct Segment {
-    /// The sequence number of its first record, and the checksum of the header before that.
+    /// Sequence number of its first record.
     pub(crate) first: u64,
+    /// Header checksum of the record before `first`.
     pub(crate) previous: u32,
-    /// When it was begun.
+    /// Time at which it was started.
     pub(crate) opened_at: Nanos,
-    /// Checksum of each block so far; for a header the one that it ends with.
+    /// Checksum of each block so far; for a header block the stored one.
     pub(crate) checksums: Vec<u32>,
-    /// How many reads and repairs of it are under way.
+    /// Number of reads and repairs in progress.
     pub(crate) pins: u32,
-    /// Changes made by its records, in order and with their flush epochs. Kept only where destaging goes by
-    /// them.
+    /// Changes by its records in order, with their flush epochs. Kept only for ordered destaging.
     pub(crate) changes: Vec<(u64, LbaRange, Entry)>,
 }
 
-/// A record on its way to the legs.
+/// A record being written to the legs.
 #[derive(Debug)]
 pub(crate) struct Record {
     pub(crate) header: Header,
-    /// The writes that it holds a part of.
+    /// Writes with data in the record.
     pub(crate) clients: Vec<u64>,
-    /// The legs that have not answered.
+    /// Legs that have not answered.
     pub(crate) legs: LegSet,
-    /// True if a leg failed it for which no other can stand in. It is never complete.
+    /// True if a leg failed that no other can replace; the record then never completes.
     pub(crate) has_failed: bool,
 }
 
@@ -53,45 +53,44 @@ pub(crate) struct Record {
 #[derive(Debug)]
 pub(crate) struct Log {
     pub(crate) geometry: Geometry,
-    /// Every segment from `kept_from` on, and those before it that are being read.
+    /// Segments from `kept_from` on, and earlier ones being read.
     pub(crate) segments: BTreeMap<u64, Segment>,
-    /// Oldest segment that may still be read; never before the tail.
+    /// Oldest segment that may still be read; not after the tail.
     pub(crate) kept_from: u64,
-    /// First segment of which the index may have something.
+    /// First segment that may have entries in the index.
     pub(crate) indexed_from: u64,
-    /// The first live segment.
+    /// First live segment.
     pub(crate) tail: u64,
-    /// The number of the next segment to be begun.
+    /// Number of the next segment to start.
     pub(crate) next_segment: u64,
-    /// The segment that records are put into, and its next block.
+    /// Segment that receives records, and its next block.
     pub(crate) open: Option<(u64, u32)>,
-    /// The sequence number of the next record.
+    /// Sequence number of the next record.
     pub(crate) next_sequence: u64,
-    /// The checksum of the header of the last record.
+    /// Checksum of the last record's header.
     pub(crate) previous: u32,
-    /// All records up to this one are complete and in the index.
+    /// Sequence number up to which all records are complete and in the index.
     pub(crate) complete: u64,
-    /// All records up to this one are durable.
+    /// Sequence number up to which all records are durable.
     pub(crate) durable: u64,
-    /// First segment whose changes are also kept in order.
+    /// First segment whose changes are kept in order.
     pub(crate) ordered_from: u64,
-    /// Once the tail is here the backing device has been written in order, after all that was not: of what
-    /// was overwritten before that, the older version was never destaged.
+    /// Tail position at which ordered mode takes full effect: all data from before the mode has been destaged
+    /// by then, including newer versions of blocks whose older version was skipped.
     pub(crate) ordered_at: u64,
-    /// Number of flushes that were begun, over all sessions.
+    /// Number of flushes started, over all sessions.
     pub(crate) flush_epoch: u64,
     /// Records in flight by sequence number.
     pub(crate) in_flight: BTreeMap<u64, Record>,
-    /// Number of segments that each leg is to hold, until the ring has them.
+    /// Target number of segments on each leg while the log is growing.
     pub(crate) grows_to: Option<u64>,
-    /// Sequence number of a record that failed and is written again in the next segment, until it is
-    /// complete.
+    /// Sequence number of a failed record that is written again in the next segment, until it is complete.
     pub(crate) retried: Option<u64>,
 }
 
 impl Log {
-    /// Returns the number of blocks that the next record may have with its header; less than 2 if only one
-    /// without payload, or none, has room.
+    /// Returns the maximum length of the next record in blocks, including its header; less than 2 if there is
+    /// no room for a payload.
     pub(crate) fn room(&self, waits_for_reads: bool) -> u32 {
         let open = self.open.map_or(0, |(_, block)| self.geometry.segment_blocks - block);
         if open < 2 && self.may_open(waits_for_reads) { self.geometry.segment_blocks } else { open }
@@ -106,8 +105,8 @@ impl Log {
         self.next_segment < self.tail + count && !(waits_for_reads && is_read) && !is_kept
     }
 
-    /// Returns the shape of the log with `per_leg` segments on each leg, in which every segment that holds
-    /// something, or is still read, stays where it is. `None` while there is none.
+    /// Returns the shape of the log with `per_leg` segments on each leg in which every used or still read
+    /// segment keeps its position. `None` if there is none now.
     pub(crate) fn grown(&self, per_leg: u64) -> Option<Geometry> {
         let oldest =
             self.segments.first_key_value().map_or(self.tail, |(segment, _)| self.tail.min(*segment));
@@ -118,14 +117,15 @@ impl Log {
         is_in_one_piece.then_some(Geometry { rotation, ..grown })
     }
 
-    /// Returns where the next record stands, of `blocks`, which [`room`](Log::room) has.
+    /// Returns the position of the next record of `blocks` blocks, for which there must be
+    /// [`room`](Log::room).
     pub(crate) fn next_place(&self, blocks: u32, session: u64) -> Place {
         let fits = |(_, block): &(u64, u32)| self.geometry.segment_blocks - block >= blocks;
         let (segment, block) = self.open.filter(fits).unwrap_or((self.next_segment, 0));
         Place { session, sequence: self.next_sequence, segment, block, previous: self.previous }
     }
 
-    /// Puts the next record behind the others. `crc` is the checksum of its header.
+    /// Appends the next record. `crc` is the checksum of its header.
     pub(crate) fn append(&mut self, header: &Header, crc: u32, now: Nanos) {
         let place = header.place;
         let segment = self.segments.entry(place.segment).or_insert_with(|| Segment {
@@ -142,17 +142,17 @@ impl Log {
         self.next_segment = place.segment + 1;
         self.next_sequence = place.sequence + 1;
         self.previous = crc;
-        self.let_go(self.reused_next());
+        self.end_reads_before(self.reused_next());
     }
 
-    /// Returns the first segment that keeps its place while the next one is begun: a read of an older one
-    /// would hold that up.
+    /// Returns the first segment that the next one does not reuse. A read of an older segment would delay the
+    /// next one.
     fn reused_next(&self) -> u64 {
         (self.next_segment + 1).saturating_sub(self.geometry.count())
     }
 
-    /// Has no read of a free segment before `end` begin any more.
-    pub(crate) fn let_go(&mut self, end: u64) {
+    /// Ends the readability of free segments before `end`.
+    pub(crate) fn end_reads_before(&mut self, end: u64) {
         let end = end.min(self.tail);
         if end > self.kept_from {
             self.kept_from = end;
@@ -165,12 +165,12 @@ impl Log {
         entry.segment(&self.geometry, lba) >= self.tail
     }
 
-    /// Returns true if the log still has what an entry for `lba` stands for.
+    /// Returns true if the log still holds the data of an entry for `lba`.
     pub(crate) fn has(&self, entry: Entry, lba: Lba) -> bool {
         entry.segment(&self.geometry, lba) >= self.kept_from
     }
 
-    /// Returns an empty log of this shape, whose first record is to have sequence number `next_sequence`.
+    /// Creates an empty log of this shape, whose first record will have sequence number `next_sequence`.
     pub(crate) fn empty(geometry: Geometry, next_sequence: u64, flush_epoch: u64) -> Self {
         Self {
             geometry,
@@ -198,19 +198,19 @@ impl Log {
         self.in_flight.values().all(|record| record.legs.is_empty())
     }
 
-    /// Returns the first record in flight that failed.
+    /// Returns the header of the first failed record in flight.
     pub(crate) fn first_failed(&self) -> Option<&Header> {
         self.in_flight.values().find(|record| record.has_failed).map(|record| &record.header)
     }
 
-    /// Returns true if a record that failed in this place can be written again in the next segment: replay
-    /// goes on there from within a segment, not from its start. A second failure is no reason to.
+    /// Returns true if a record that failed at this position can be written again in the next segment. Replay
+    /// continues there after a partial segment, but not after an empty one. A second failure is not retried.
     pub(crate) fn may_retry(&self, place: Place) -> bool {
         self.retried.is_none() && place.block > 0
     }
 
-    /// Takes the records in flight from sequence number `from` on out of the log, as if they had not been
-    /// written. The next one begins a segment.
+    /// Removes the records in flight from sequence number `from` on, as if they had not been written. The
+    /// next one starts a segment.
     pub(crate) fn withdraw(&mut self, from: u64) -> Vec<Record> {
         let records: Vec<_> = self.in_flight.split_off(&from).into_values().collect();
         if let Some(Place { segment, block, sequence, previous, .. }) =
@@ -227,12 +227,12 @@ impl Log {
         records
     }
 
-    /// Begins the next record in a new segment.
+    /// Makes the next record start a new segment.
     pub(crate) fn close(&mut self) {
         self.open = None;
     }
 
-    /// Chooses whether the changes of records are kept in order from now on.
+    /// Sets whether the changes of records are kept in order from now on.
     pub(crate) fn set_ordered(&mut self, is_ordered: bool) {
         self.close();
         self.ordered_from = if is_ordered { self.next_segment } else { u64::MAX };
@@ -241,14 +241,13 @@ impl Log {
         self.segments.values_mut().for_each(|segment| segment.changes.clear());
     }
 
-    /// Returns the first segment that may still get a record or a completion: those before it are as they
-    /// will stay.
+    /// Returns the first segment that may still get a record or a completion; earlier ones are final.
     pub(crate) fn closed_end(&self) -> u64 {
         let open = self.open.map_or(self.next_segment, |(segment, _)| segment);
         self.in_flight.first_key_value().map_or(open, |(_, record)| record.header.place.segment.min(open))
     }
 
-    /// Returns the tail of a log whose first live segment is `segment`.
+    /// Returns the tail for a first live segment `segment`.
     pub(crate) fn tail_at(&self, segment: u64) -> Tail {
         let (sequence, previous) = self
             .segments
@@ -257,19 +256,19 @@ impl Log {
         Tail { segment, sequence, previous }
     }
 
-    /// Makes every segment before `tail` free. What they hold is still read if `is_kept`.
+    /// Frees every segment before `tail`. Their contents stay readable if `is_kept`.
     pub(crate) fn free_until(&mut self, tail: u64, is_kept: bool) {
         self.tail = tail;
         self.segments.range_mut(..tail).for_each(|(_, segment)| segment.changes = Vec::new());
         let most = KEPT_MAX / self.geometry.segment_bytes();
-        self.let_go(if is_kept { self.reused_next().max(tail.saturating_sub(most)) } else { tail });
+        self.end_reads_before(if is_kept { self.reused_next().max(tail.saturating_sub(most)) } else { tail });
         if tail >= self.ordered_from && self.ordered_at == u64::MAX {
             self.ordered_at = self.next_segment;
         }
     }
 
-    /// Puts what a complete record changes into the index; and with its segment, where that is wanted. How
-    /// many blocks of it only the log had an older version of, which is no longer destaged.
+    /// Adds the changes of a complete record to the index, and to its segment if needed. Returns the number
+    /// of blocks that replace dirty ones, which are no longer destaged.
     pub(crate) fn apply(&mut self, index: &mut Index, header: &Header) -> u64 {
         let segment = header.place.segment;
         let mut absorbed = 0;
@@ -290,9 +289,8 @@ impl Log {
         absorbed
     }
 
-    /// Returns the kind of record that a discard leaves for each part of its blocks. A device may do nothing
-    /// about a discard, and then has what it had before: where that is older than what the log has, only
-    /// zeroes will do.
+    /// Returns the kind of record that a discard leaves for each part of its blocks. A device may ignore a
+    /// discard and keep its old data. If that is older than the data in the log, the record must be zeroes.
     fn discarded(&self, index: &ExtentMap<Entry>, range: LbaRange) -> Vec<(LbaRange, Kind)> {
         let kind = |(range, entry): (LbaRange, Option<Entry>)| {
             let is_older = entry.is_some_and(|entry| self.is_live(entry, range.lba));
@@ -301,7 +299,7 @@ impl Log {
         with_gaps(index, range).map(kind).collect()
     }
 
-    /// Keeps a segment as it is until [`unpin`](Log::unpin).
+    /// Keeps a segment from being reused until [`unpin`](Log::unpin).
     pub(crate) fn pin(&mut self, segment: u64) {
         if let Some(found) = self.segments.get_mut(&segment) {
             found.pins += 1;
@@ -317,12 +315,12 @@ impl Log {
         }
     }
 
-    /// Returns how many segments hold records.
+    /// Returns the number of used segments.
     pub(crate) fn used(&self) -> u64 {
         self.next_segment - self.tail
     }
 
-    /// Returns the share of the log that holds records, 0 to 1.
+    /// Returns the used share of the log, 0 to 1.
     pub(crate) fn used_share(&self) -> f64 {
         self.used() as f64 / self.geometry.count() as f64
     }

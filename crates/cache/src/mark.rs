@@ -1,25 +1,25 @@
-//! Mark on the backing device: what it says of the log that it needs, and when it is changed.
+//! The mark on the backing device: its statement about the log that it needs, and when it changes.
 //!
-//! The backing device is marked outside of the state machine: an attribute of a file and the last block of a
-//! device are no blocks of the cached device. [`Cache::to_mark`](crate::Cache::to_mark) gives the next mark,
-//! [`Cache::marked`](crate::Cache::marked) takes the answer.
+//! Marks are written outside of the state machine, because an attribute of a file and the last block of a
+//! device are not part of the cached device. [`Cache::to_mark`](crate::Cache::to_mark) returns the next mark,
+//! and [`Cache::marked`](crate::Cache::marked) reports the result.
 //!
 //! ```text
 //!   backing flush ──► mark: session, tail, durable, witnesses     at the opening, when all is drained, every 30 s while the tail advances
 //!   at once       ──► mark: session, fewer witnesses              when a leg is lost, or the tail is to pass a witness
 //! ```
 //!
-//! - A log of which the session or the tail is older than the mark is an old copy. So a mark names a tail
-//!   once the superblocks with that tail are durable ([`Wait::MarkedTailDurable`]): before, a power cut could
-//!   leave the log with the tail before it.
+//! - A log whose session or tail is older than the mark is an old copy. So a mark names a tail only once the
+//!   superblocks with it are durable ([`Wait::MarkedTailDurable`]): otherwise a power cut could leave the log
+//!   with the previous tail.
 //! - A *witness* is a block of the backing device whose contents the mark states. While it does, nothing is
-//!   written there: no write goes past the log, and none is written back before the mark is silent on the
-//!   block ([`Wait::WitnessReleased`]). So a witness that has other contents was written by somebody else.
-//! - What a mark states of a witness has to be durable there: a mark that states more than the one before
-//!   comes after a flush of the backing device ([`Purpose::BackingFlushBeforeMark`]).
+//!   written there: no write bypasses the log, and none is written back before a mark omits the block
+//!   ([`Wait::WitnessReleased`]). So a witness with other contents was written by somebody else.
+//! - The stated contents of a witness must be durable: a mark that states more than the previous one follows
+//!   a flush of the backing device ([`Purpose::BackingFlushBeforeMark`]).
 //!
-//! Between two marks the tail may advance: an old copy of the log that was made in between is not told from
-//! the log.
+//! Limitation: between two marks the tail may advance, so an old copy of the log made in between is not
+//! detected.
 
 use plumb_block::{LbaRange, Nanos, Op};
 
@@ -29,46 +29,46 @@ use crate::format::record::Kind;
 use crate::index::Entry;
 use crate::settings::{Mark, WITNESSES_MAX};
 
-/// How long after a mark the next one follows if the tail has advanced.
+/// Interval between marks while the tail advances.
 const MARK_EVERY: Nanos = Nanos::secs(30);
 
-/// Marks of the backing device: the one that is there, and the next one.
+/// State of the marks: the current one, and the next one.
 #[derive(Debug)]
 pub(crate) struct Marks {
     pub(crate) durable: Mark,
-    /// The mark that is to be written and has not been answered.
+    /// Mark to be written, until it is answered.
     pub(crate) request: Option<Mark>,
-    /// Flushes before the next mark that are not completed.
+    /// Number of incomplete flushes before the next mark.
     pub(crate) left: usize,
-    /// True if the next mark comes after a flush that was submitted for it.
+    /// True if the next mark follows a flush submitted for it.
     is_flushing: bool,
-    /// True if a mark is due whatever there is to say: the first one, and that with other witnesses.
+    /// True if a mark is due unconditionally: the first one, or one with other witnesses.
     is_first: bool,
-    /// True if no mark is to state a witness: they are about to be others.
+    /// True if marks must not state witnesses, because these are about to change.
     is_silent: bool,
     /// Witnesses that the tail waits for.
     release: u32,
-    /// Witnesses that were written back to since a mark stated them.
+    /// Witnesses written back to since a mark stated them.
     changed: u32,
-    /// Discarded witnesses as they are to be marked: see [`Mark::discarded`].
+    /// Discarded witnesses for the next mark: see [`Mark::discarded`].
     discarded: u32,
-    /// Witnesses that a write past the log may have changed since the last flush for a mark was submitted.
+    /// Witnesses that a bypassing write may have changed since the last submitted flush for a mark.
     unflushed: u32,
-    /// Time of the last mark that came after a flush.
+    /// Time of the last mark that followed a flush.
     written_at: Nanos,
 }
 
-/// State of destaging, as far as it matters to marks.
+/// State of destaging that matters to marks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DestageState {
     /// True if everything is being destaged.
     pub(crate) is_draining: bool,
-    /// True if a batch may write to the backing device.
+    /// True if a batch may be writing to the backing device.
     pub(crate) is_writing: bool,
 }
 
 impl Marks {
-    /// Returns those of a cache that was opened, whose backing device has this mark.
+    /// Creates the state of an opened cache, whose backing device has this mark.
     pub(crate) fn opened(durable: Mark, now: Nanos) -> Self {
         Self {
             durable,
@@ -85,23 +85,23 @@ impl Marks {
         }
     }
 
-    /// Has no mark state a witness until [`speak`](Self::speak).
+    /// Makes marks omit all witnesses until [`speak`](Self::speak).
     pub(crate) fn silence(&mut self) {
         self.is_silent = true;
     }
 
-    /// Returns true if the mark on the device states no witness, and none that does is on its way.
+    /// Returns true if the mark on the device states no witness, and no mark that does is being written.
     pub(crate) fn is_silent(&self) -> bool {
         self.is_silent && self.stated() == 0 && self.request.is_none() && self.left == 0
     }
 
-    /// Has marks state witnesses again, as if nothing were known of them.
+    /// Makes marks state witnesses again, treating all of them as unknown.
     pub(crate) fn speak(&mut self) {
         (self.is_silent, self.is_flushing, self.is_first) = (false, false, true);
         (self.changed, self.unflushed) = (u32::MAX, u32::MAX);
     }
 
-    /// Has marks state these witnesses from now on. One in another place than before may have been discarded.
+    /// Replaces the witnesses. One at a new position may have been discarded.
     pub(crate) fn take_witnesses(&mut self, base: &mut Base, witnesses: Vec<LbaRange>) {
         let before = std::mem::replace(&mut base.options.witnesses, witnesses);
         let stays = |(index, range): (usize, &LbaRange)| (before.get(index) == Some(range)).then_some(index);
@@ -113,17 +113,17 @@ impl Marks {
         self.speak();
     }
 
-    /// Has the next mark not wait for a flush.
+    /// Cancels the flush before the next mark.
     pub(crate) fn abandon_flush(&mut self) {
         self.is_flushing = false;
     }
 
-    /// Returns the witnesses whose contents the mark on the device may state.
+    /// Returns the witnesses that the mark on the device may state.
     fn stated(&self) -> u32 {
         self.durable.witnesses | self.request.map_or(0, |request| request.witnesses)
     }
 
-    /// Returns true if the backing device names the session that is served, or nobody has it name any.
+    /// Returns true if the mark names the current session, or marks are not used.
     pub(crate) fn is_marked(&self, base: &Base) -> bool {
         let Some(seal) = &base.seal else {
             return self.durable.session >= base.superblock.session || base.options.identity.is_none();
@@ -132,13 +132,13 @@ impl Marks {
         is_sealed && seal.is_ready()
     }
 
-    /// Returns true if anything may be acknowledged: order (e), and the backing device names the session,
-    /// where it names any.
+    /// Returns true if requests may be acknowledged: order (e) holds, and the mark names the session if marks
+    /// are used.
     pub(crate) fn may_acknowledge(&self, base: &Base) -> bool {
         (base.seal.is_some() || base.is_epoch_durable()) && self.is_marked(base)
     }
 
-    /// Returns true if the mark names everything that the tail has passed.
+    /// Returns true if the mark covers everything that the tail has passed.
     pub(crate) fn is_tail_marked(&self, base: &Base) -> bool {
         base.options.identity.is_none() || self.durable.tail >= self.tail_to_mark(base)
     }
@@ -146,18 +146,18 @@ impl Marks {
     fn tail_to_mark(&self, base: &Base) -> u64 {
         let is_durable = base.seal.is_none() && base.options.waits.hold(Wait::MarkedTailDurable);
         let superblock = if is_durable { &base.superblocks.durable } else { &base.superblock };
-        // Records that a sealed log has been marked to have passed never count again.
+        // Records before the marked tail of a sealed log never count again.
         superblock.tail.sequence.max(if base.seal.is_some() { self.durable.tail } else { 0 })
     }
 
-    /// Returns the time from which on the tail is to be marked; `None` if it is.
+    /// Returns the time from which the tail should be marked; `None` if it is marked, or a mark is under way.
     pub(crate) fn due(&self, base: &Base) -> Option<Nanos> {
         let is_idle = self.request.is_none() && !self.is_flushing && base.seal.is_none();
         (is_idle && !self.is_tail_marked(base)).then(|| self.written_at.saturating_add(MARK_EVERY))
     }
 
-    /// Asks for the next mark, if there is something new to say; before one that states more than the last,
-    /// flushes the backing device.
+    /// Requests the next mark if there is news; flushes the backing device first if the mark states more than
+    /// the last one.
     pub(crate) fn advance(
         &mut self,
         base: &mut Base,
@@ -196,9 +196,8 @@ impl Marks {
         }
     }
 
-    /// Asks for the next mark of a sealed log, if there is something new to say, which is urgent: it states
-    /// no witness, so that everything can be written back and past the log. The mark that names the new log
-    /// ends the seal.
+    /// Requests the next mark of a sealed log if there is news. It is urgent, and states no witness, so that
+    /// everything can be written back and bypass the log. The mark that names a new log ends the seal.
     fn advance_sealed(&mut self, base: &mut Base) {
         let Some(seal) = base.seal.as_ref().filter(|seal| seal.is_ready()) else { return };
         let durable = &self.durable;
@@ -230,21 +229,21 @@ impl Marks {
         sealed.map_or(mark, |seal| seal.seal(Mark { durable: base.log.complete, ..mark }))
     }
 
-    /// Returns the witnesses that keep what they hold until the mark is silent on them: nothing is being
-    /// written back to them, and what was is behind the tail.
+    /// Returns the witnesses that stay unchanged until a mark omits them: none is being written back to, and
+    /// earlier write-backs are behind the tail.
     fn unchanged(&self, base: &Base, destaging: DestageState) -> u32 {
         let held = witnesses(base, |range| base.holds(range));
         let changing = if destaging.is_writing { held } else { held & self.changed };
         witnesses(base, |_| true) & !changing & !self.discarded
     }
 
-    /// Returns the mark of a cache that has stopped: everything that went past the log is durable.
+    /// Returns the mark of a stopped cache, for which all bypassing writes are durable.
     pub(crate) fn at_stop(&self, base: &Base, destaging: DestageState) -> Option<Mark> {
         let has_stopped = matches!(base.condition, Condition::Stopped(_)) && !base.options.dry_run;
         has_stopped.then(|| self.next_mark(base, self.unchanged(base, destaging)))
     }
 
-    /// Takes note that the backing device has this mark durably.
+    /// Records that the backing device has this mark durably.
     pub(crate) fn written(&mut self, mark: Mark) {
         self.request = None;
         self.is_first = false;
@@ -252,8 +251,8 @@ impl Marks {
         self.release &= mark.witnesses;
     }
 
-    /// Returns true if `op` on `range` does not go past the log because of a witness: the mark states what
-    /// that holds, or cannot state it afterwards.
+    /// Returns true if `op` on `range` must not bypass the log because of a witness whose contents the mark
+    /// states, or could not state afterwards.
     pub(crate) fn is_witness(&self, base: &Base, op: Op, range: LbaRange) -> bool {
         let changes = if op == Op::Discard && !base.devices.backing().discard_zeroes {
             u32::MAX
@@ -263,12 +262,12 @@ impl Marks {
         changes & witnesses(base, |witness| witness.overlaps(range)) != 0
     }
 
-    /// Notes that a write goes past the log.
+    /// Records a bypassing write.
     pub(crate) fn note_bypass(&mut self, base: &Base, range: LbaRange) {
         self.unflushed |= witnesses(base, |witness| witness.overlaps(range));
     }
 
-    /// Notes that `range` of the backing device is written back to.
+    /// Records that `range` of the backing device is written back to.
     pub(crate) fn note_destage(&mut self, base: &Base, op: Op, range: LbaRange) {
         self.changed |= witnesses(base, |witness| witness.overlaps(range));
         if op == Op::Discard && !base.devices.backing().discard_zeroes {
@@ -279,8 +278,8 @@ impl Marks {
         }
     }
 
-    /// Returns true if the mark is silent on every witness that was written back to, or is to be in a batch
-    /// of the segments before `end`; if not, has it be silent.
+    /// Returns true if the mark omits every witness that was written back to, or will be in a batch of the
+    /// segments before `end`. Otherwise requests a mark that omits them.
     pub(crate) fn are_witnesses_released(&mut self, base: &mut Base, end: u64) -> bool {
         let is_in_batch = |range: LbaRange, is_such: fn(Entry) -> bool| {
             let mut entries = base.live(range).filter(|(_, entry)| is_such(*entry));
@@ -305,7 +304,7 @@ impl Marks {
     }
 }
 
-/// Returns the witnesses that are such, one bit for each.
+/// Returns the witnesses that satisfy `is_such`, one bit for each.
 fn witnesses(base: &Base, is_such: impl Fn(LbaRange) -> bool) -> u32 {
     let all = base.options.witnesses.iter().take(WITNESSES_MAX).enumerate();
     all.filter(|(_, range)| is_such(**range)).fold(0, |bits, (index, _)| bits | 1 << index)

@@ -1,66 +1,65 @@
-//! How fast: what is admitted when the log fills, how much is destaged at a time, and which writes are
+//! Rates: admission of writes as the log fills, the amount destaged at a time, and detection of sequential
 //! streams.
 
 use plumb_block::{Bytes, Lba, LbaRange, Nanos};
 
-/// Share of the log in use from which writes are delayed.
+/// Fill level of the log from which writes are delayed.
 const DELAY_FROM: f64 = 0.6;
-/// Share of the log in use at which writes are admitted as fast as data is destaged.
+/// Fill level at which writes are admitted as fast as data is destaged.
 const DELAY_EVEN: f64 = 0.9;
-/// Share of the log in use at which writes are admitted as fast as the backing device alone would take them.
+/// Fill level at which writes are admitted as fast as the backing device alone would accept them.
 const DELAY_FULL: f64 = 0.96;
-/// Share of the log in use at which no write is admitted: the rest is room for the batch that is being
-/// destaged.
+/// Fill level at which no writes are admitted: the rest is reserved for the batch being destaged.
 const SHUT: f64 = 0.98;
-/// Share of the log in use from which destaging is urgent, as long as writes arrive.
+/// Fill level from which destaging is urgent while writes arrive.
 const URGENT_FROM: f64 = 0.8;
-/// Time after a write for which the cache counts as being written to.
+/// Time after a write during which writes count as arriving.
 const WRITING: Nanos = Nanos::millis(200);
-/// Longest time of a batch at the estimated rate, in seconds.
+/// Maximum duration of a batch at the estimated rate, in seconds.
 const BATCH: f64 = 2.0;
-/// Time over which the rate of destaging is measured.
+/// Window over which the rate of destaging is measured.
 const RATE_WINDOW: Nanos = Nanos::millis(250);
-/// Clients need the backing device for this long after they last did.
+/// Time after a client's use of the backing device during which it has priority there.
 const FOREGROUND: Nanos = Nanos::millis(100);
-/// The longest time for which destaging gives way.
+/// Maximum time for which destaging yields to clients.
 const PAUSE_MAX: Nanos = Nanos::secs(1);
-/// How much of the log is destaged at a time at most: one segment in so many.
+/// Maximum amount destaged at a time: the log divided by this.
 const BATCHES: u64 = 64;
-/// Number of streams that are followed.
+/// Maximum number of streams that are tracked.
 const STREAMS: usize = 16;
 
-/// Measurements from which the pace follows.
+/// Measurements that determine the pace.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
-    /// When a client last asked for something.
+    /// Time of the last client request.
     pub(crate) last_request_at: Nanos,
-    /// When the last record was written.
+    /// Time of the last record.
     written_at: Option<Nanos>,
-    /// How much of the log becomes free, in bytes per second; 0 until it is known.
+    /// Rate at which the log becomes free, in bytes per second; 0 if unknown.
     pub(crate) rate: f64,
-    /// Time that one write of the backing device takes when it has nothing else to do; 0 until it is known.
-    /// And when the last one ended.
+    /// Time of one write to the otherwise idle backing device; 0 if unknown. `done_at` is the end of the last
+    /// one.
     operation: Nanos,
     done_at: Nanos,
-    /// Start of the window over which rates are measured, and the progress at that time.
+    /// Start of the measurement window, and the progress at that time.
     window_from: Nanos,
     window: Progress,
-    /// Number of bytes that are destaged in a second, over several windows; 0 until it is known.
+    /// Bytes destaged per second, over several windows; 0 if unknown.
     pub(crate) destage_rate: f64,
-    /// When a client last needed the backing device.
+    /// Time when a client last needed the backing device.
     foreground_at: Option<Nanos>,
-    /// Nothing is destaged before this.
+    /// Time before which nothing is destaged.
     pub(crate) runs_from: Nanos,
-    /// The last one used first.
+    /// Streams, the most recently used first.
     streams: Vec<Stream>,
 }
 
 /// Progress of destaging since the cache was opened, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Progress {
-    /// Bytes of the log that have become free.
+    /// Bytes of the log that became free.
     pub(crate) freed: f64,
-    /// Bytes of data that were written to the backing device.
+    /// Bytes of data written to the backing device.
     pub(crate) destaged: f64,
 }
 
@@ -68,11 +67,11 @@ pub(crate) struct Progress {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) bytes: u64,
-    /// Number of writes that the record has a part of.
+    /// Number of writes with data in the record.
     pub(crate) writes: u32,
 }
 
-/// Writes that go on where the one before ended.
+/// Consecutive writes, each starting where the previous ended.
 #[derive(Debug)]
 struct Stream {
     next: Lba,
@@ -84,12 +83,12 @@ impl Pace {
         Self { last_request_at: now, window_from: now, ..Self::default() }
     }
 
-    /// Begins to measure after a pause, which does not count, with the `progress` by now.
+    /// Starts a measurement at `progress` after a pause, which does not count.
     pub(crate) fn destaging(&mut self, now: Nanos, progress: Progress) {
         (self.window_from, self.window) = (now, progress);
     }
 
-    /// Notes that a client needs the backing device.
+    /// Records that a client needs the backing device.
     pub(crate) fn foreground(&mut self, now: Nanos) {
         self.foreground_at = Some(now);
     }
@@ -98,13 +97,13 @@ impl Pace {
         self.foreground_at.is_some_and(|at| now.since(at) < FOREGROUND)
     }
 
-    /// Notes that a run was destaged from `from` to `now`, with the `progress` by now. If clients need the
-    /// backing device and there is no hurry, it is theirs for nineteen times as long.
+    /// Records that a run was destaged from `from` to `now`, with the `progress` so far. If clients need the
+    /// backing device and it is not urgent, destaging pauses for nineteen times that duration.
     pub(crate) fn destaged(&mut self, from: Nanos, now: Nanos, progress: Progress, is_urgent: bool) {
         if !is_urgent && self.is_foreground(now) {
             self.runs_from = now.saturating_add(Nanos((now.since(from) * 19).0.min(PAUSE_MAX.0)));
         }
-        // Others were before it.
+        // The device served earlier runs until `done_at`.
         let operation = now.since(from.max(self.done_at));
         let before = if self.operation == Nanos::ZERO { operation } else { self.operation };
         (self.operation, self.done_at) = (Nanos((before.0 * 7 + operation.0) / 8), now);
@@ -119,10 +118,9 @@ impl Pace {
         }
     }
 
-    /// Notes that a record is written, with this share of the log in use. Returns how long to wait with the
-    /// next one. After ZFS: nothing up to 60 %, then more and more; at 90 %
-    /// writes come in as fast as the log becomes free. They never wait for longer than the backing device
-    /// alone would take for them.
+    /// Records a record at this fill level of the log. Returns the delay before the next one. Modelled after
+    /// ZFS: none up to 60 %, then increasing; at 90 % writes are admitted as fast as the log becomes free.
+    /// The delay never exceeds the time that the backing device alone would take.
     pub(crate) fn delay(&mut self, now: Nanos, load: Load, used: f64) -> Nanos {
         self.written_at = Some(now);
         if used <= DELAY_FROM || self.rate <= 0.0 {
@@ -134,25 +132,25 @@ impl Pace {
         Nanos(Nanos::from_secs_f64(load.bytes as f64 / self.rate * factor).0.min(alone.0))
     }
 
-    /// Returns true if nothing comes in with this share of the log in use.
+    /// Returns true if no writes are admitted at this fill level.
     pub(crate) fn is_shut(&self, used: f64) -> bool {
         used >= SHUT
     }
 
-    /// Returns how many segments of so many bytes are destaged at a time, of a log of `count`.
+    /// Returns the number of segments of this size to destage at a time, for a log of `count`.
     pub(crate) fn batch(&self, segment: u64, count: u64) -> u64 {
         let most = (count / BATCHES).max(1);
         if self.rate > 0.0 { ((self.rate * BATCH) as u64 / segment).clamp(1, most) } else { most }
     }
 
-    /// Returns true if destaging does not give way: writes come, and the log is nearly full; or some wait.
-    /// Reads alone never wait for it.
+    /// Returns true if destaging must not yield: writes arrive and the log is nearly full, or writes wait.
+    /// Reads alone never wait for destaging.
     pub(crate) fn is_urgent(&self, now: Nanos, used: f64) -> bool {
         let is_written = self.written_at.is_some_and(|at| now.since(at) < WRITING);
         self.is_shut(used) || (used >= URGENT_FROM && is_written)
     }
 
-    /// Returns the number of runs that may be destaged at the same time.
+    /// Returns the maximum number of concurrent runs.
     pub(crate) fn runs_max(&self, now: Nanos, used: f64, is_draining: bool) -> usize {
         let (is_foreground, is_urgent) = (self.is_foreground(now), self.is_urgent(now, used));
         match used {
@@ -166,7 +164,7 @@ impl Pace {
         }
     }
 
-    /// Returns true if a write goes on with a stream that is longer than `after` by now.
+    /// Returns true if a write continues a stream that has become longer than `after`.
     pub(crate) fn is_stream(&mut self, range: LbaRange, bytes: u64, after: Option<Bytes>) -> bool {
         let Some(after) = after else { return false };
         let found = self.streams.iter().position(|stream| stream.next == range.lba);

@@ -1,12 +1,12 @@
-//! A leg that replaces another: it gets every record from then on, and is copied what the log holds already.
+//! Replacement of a leg: the new device receives all new records, and a copy of the existing contents of the
+//! log.
 //!
 //! ```text
 //!   epoch and session durable: the leg is written, not read ──► copy the segments ──► flush of the leg ──► epoch durable: it counts
 //! ```
 //!
-//! The device may have been a leg of this cache before, and hold records that others have given up since. A
-//! session begins with the copying: recovery takes no record of an earlier one that is not in what was
-//! copied.
+//! The device may have been a leg of this cache before, with records that others have given up since. Copying
+//! starts a new session: recovery then accepts no record of an earlier session that was not copied.
 
 use plumb_block::{DeviceInfo, Lba, LbaRange};
 
@@ -19,26 +19,26 @@ use crate::gather::{Gather, Gathers, Goal};
 use crate::seal::SEALED;
 use crate::settings::{LOG_BLOCK, Layout};
 
-/// Refusal of a second change at a time.
+/// Refusal of concurrent changes.
 pub(crate) const BUSY: &str = "the cache does not serve, is already copying to a device, or its log is \
                                being enlarged: wait until that is done";
-/// Number of pieces of the log that are copied at the same time.
+/// Maximum number of concurrent copies.
 const COPIES_MAX: usize = 2;
 
-/// The copying to a leg.
+/// State of the copying to a leg.
 #[derive(Debug)]
 pub(crate) struct Resilver {
     leg: usize,
-    /// The next piece: a segment and a block of it.
+    /// Next piece: segment and block.
     next: (u64, u32),
-    /// First segment that the leg receives directly as it is written.
+    /// First segment that is written directly to the leg.
     end: u64,
     pub(crate) in_flight: usize,
     is_flushing: bool,
 }
 
 impl Resilver {
-    /// Begins to copy to a device that takes the place of a leg, which no other is copied to: see
+    /// Starts to copy to a replacement leg; no other may be copied to: see
     /// [`Cache::replace_leg`](crate::Cache::replace_leg).
     pub(crate) fn replace_leg(base: &mut Base, leg: usize, info: DeviceInfo) -> Result<Self, String> {
         if base.condition != Condition::Serving || base.log.grows_to.is_some() {
@@ -50,13 +50,13 @@ impl Resilver {
         }
         base.devices.set_leg(leg, Some(info));
         base.set_leg(leg, LegState::Resilvering);
-        // Data that was written back is not copied.
-        base.log.let_go(base.log.tail);
+        // Written-back data is not copied.
+        base.log.end_reads_before(base.log.tail);
         base.begin_session();
         Ok(Self::begin(base, leg))
     }
 
-    /// Copies all that was written until now to a leg that gets what is written from now on.
+    /// Copies all earlier records to a leg that receives the new ones directly.
     pub(crate) fn begin(base: &mut Base, leg: usize) -> Self {
         let is_flushing = !base.options.waits.hold(Wait::LegCopied);
         if is_flushing {
@@ -65,7 +65,7 @@ impl Resilver {
         Self { leg, next: (0, 0), end: base.log.next_segment, in_flight: 0, is_flushing }
     }
 
-    /// Copies what can be copied now. Returns true once all is copied.
+    /// Starts possible copies. Returns true once everything is copied.
     pub(crate) fn advance(&mut self, base: &mut Base, gathers: &mut Gathers) -> bool {
         if base.condition == Condition::Opening {
             return false;
@@ -74,17 +74,17 @@ impl Resilver {
         let is_copied_to = base.superblock.legs[leg] == LegState::Resilvering;
         if self.is_flushing {
             if is_idle && is_copied_to {
-                // Everything is durable on the leg: from the next epoch on it counts.
+                // Everything is durable on the leg, so it counts from the next epoch on.
                 base.set_leg(leg, LegState::Live);
             }
             return is_idle;
         }
         if base.condition != Condition::Serving || !is_copied_to {
-            // The leg is copied to again when the cache is opened, or it was lost once more.
+            // The leg is copied to again when the cache is opened, or was lost again.
             return is_idle;
         }
-        // The leg has a whole superblock by then: a cut while one is written that has it count leaves it that
-        // one.
+        // The leg must have an intact superblock first, which remains if a power cut tears the one that makes
+        // the leg count.
         if base.superblocks.durable.legs[leg] == LegState::Resilvering {
             while self.copy_next(base, gathers) {}
             self.flush(base);
@@ -92,9 +92,8 @@ impl Resilver {
         false
     }
 
-    /// Begins to copy the next blocks of a segment, if it may; returns true if it did. Those of a segment
-    /// whose records are on their way have to wait. What no leg has is left out: it is as unreadable there as
-    /// it is elsewhere.
+    /// Starts to copy the next blocks of a segment if possible; returns true if it did. Segments with records
+    /// in flight must wait. Blocks that no leg has are skipped, and stay unreadable.
     fn copy_next(&mut self, base: &mut Base, gathers: &mut Gathers) -> bool {
         if !base.has_memory_for_run() || self.in_flight >= COPIES_MAX {
             return false;
@@ -122,7 +121,7 @@ impl Resilver {
         }
     }
 
-    /// Flushes the leg, if everything has been copied to it.
+    /// Flushes the leg once everything was copied to it.
     fn flush(&mut self, base: &mut Base) {
         if self.next.0.max(base.log.tail) >= self.end && self.in_flight == 0 {
             self.is_flushing = true;
@@ -132,7 +131,7 @@ impl Resilver {
     }
 }
 
-/// Takes a leg out, if it counts: see [`Cache::retire_leg`](crate::Cache::retire_leg).
+/// Removes a leg if it counts: see [`Cache::retire_leg`](crate::Cache::retire_leg).
 pub(crate) fn retire_leg(base: &mut Base, leg: usize) -> Result<(), String> {
     let states = &base.superblock.legs;
     if base.seal.is_some() {

@@ -1,5 +1,4 @@
-//! Choices that are fixed when a cache is made ([`Settings`]), and those that are made each time that it is
-//! opened ([`Options`]).
+//! Settings fixed at the creation of a cache ([`Settings`]), and options of each opening ([`Options`]).
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,19 +8,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::Waits;
 
-/// The unit of the log: headers are one of these, and payloads whole numbers of them.
+/// Unit of the log in bytes: a header takes one, and a payload a whole number of them.
 pub const LOG_BLOCK: u64 = 4096;
-/// The size of each buffer in [`Options::memory`].
+/// Size of each buffer in [`Options::memory`].
 pub const BUFFER: Bytes = Bytes::mib(1);
-/// Number of buffers that the memory of a cache has to hold at least.
+/// Minimum number of buffers in the memory of a cache.
 pub const BUFFERS_MIN: u32 = 16;
-/// Number of legs that a log may have.
+/// Maximum number of legs.
 pub const LEGS_MAX: usize = 16;
 
 /// Largest number of witnesses: one for each bit of [`Mark::witnesses`].
 pub const WITNESSES_MAX: usize = 32;
 
-/// Names a cache, or a backing device, for ever.
+/// Permanent identifier of a cache or backing device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Uuid(pub [u8; 16]);
@@ -58,7 +57,7 @@ impl TryFrom<String> for Uuid {
     }
 }
 
-/// Writes the form of RFC 9562: `01234567-89ab-cdef-0123-456789abcdef`.
+/// Formats as in RFC 9562: `01234567-89ab-cdef-0123-456789abcdef`.
 impl fmt::Display for Uuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hex = format!("{:032x}", u128::from_be_bytes(self.0));
@@ -66,33 +65,32 @@ impl fmt::Display for Uuid {
     }
 }
 
-/// How several legs share the log. One leg is either.
+/// Distribution of the log over several legs. A log on one leg is both a mirror and a stripe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
-    /// Every leg holds all of it.
+    /// Every leg holds the whole log.
     Mirror,
-    /// Segment after segment goes to leg after leg.
+    /// Segments are distributed over the legs in turn.
     Stripe,
 }
 
-/// Settings that a cache is made with.
+/// Settings for creating a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// The name of the cache.
+    /// Identifier of the cache.
     pub cache: Uuid,
-    /// The name of the backing device, as whoever opens it knows it again.
+    /// Identifier by which the backing device is recognised.
     pub backing: Uuid,
-    /// How much of each leg is used.
+    /// Bytes to use of each leg.
     pub size: Bytes,
-    /// The unit in which log space becomes free: a multiple of 4096, 32 KiB to 64 MiB; 4 MiB unless there is
-    /// a reason.
+    /// Unit in which log space becomes free: a multiple of 4096, 32 KiB to 64 MiB; normally 4 MiB.
     pub segment: Bytes,
     /// Layout of the log over the legs.
     pub layout: Layout,
 }
 
-/// When a write is acknowledged, and where it is then.
+/// Condition for acknowledging a write, and the location of its data then.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
@@ -105,13 +103,13 @@ pub enum Mode {
     /// Acknowledge once the data is in the log, which counts as durable without a flush: the user states that
     /// the legs survive a loss of power.
     Protected,
-    /// Acknowledged as in write-back, and the backing device gets writes in the order of the flushes between
-    /// them, so that without its log it is old but consistent. Nothing goes past the log.
+    /// Acknowledge as in write-back; the backing device receives writes in the order of the flushes between
+    /// them, so that without its log it is old but consistent. No write bypasses the log.
     Ordered,
 }
 
 impl Mode {
-    /// Returns the word that stands for it in documents.
+    /// Returns the mode's name in documents.
     pub const fn word(self) -> &'static str {
         match self {
             Self::WriteBack => "write-back",
@@ -122,14 +120,14 @@ impl Mode {
     }
 }
 
-/// Legs of a mirror that may be missing when it is opened.
+/// Legs of a mirror that may be missing at opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingLegs {
-    /// Only those that the log says are lost.
+    /// Only the legs that the log records as lost.
     No,
-    /// This one, too.
+    /// The legs that the log records as lost, and this one.
     Without(usize),
-    /// Any but the last.
+    /// Any but the last complete one.
     Any,
 }
 
@@ -139,94 +137,93 @@ impl MissingLegs {
     }
 }
 
-/// Mark on the backing device, which describes the log that belongs to it.
+/// Mark on the backing device, which describes its log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// Number of the last session. A log of an earlier one is an old copy, or a leg that was lost since.
+    /// Number of the last session. A log with an earlier one is an old copy, or a leg that was lost since.
     pub session: u64,
-    /// Sequence number of the first record that may still be needed: everything before it is on the backing
+    /// Sequence number of the first record that may still be needed: all earlier ones are on the backing
     /// device. 0 if unknown.
     pub tail: u64,
     /// Sequence number up to which all records of the session were durable in the log; 0 if unknown.
     pub durable: u64,
     /// Witnesses ([`Options::witnesses`]) whose contents the mark states, one bit for each.
     pub witnesses: u32,
-    /// Witnesses that were discarded and not written since, on a device that does not promise zeroes: what
-    /// they hold may change by itself, so no mark states it.
+    /// Witnesses that were discarded and not written since, on a device that does not guarantee zeroes: their
+    /// contents may change spontaneously, so no mark states them.
     pub discarded: u32,
-    /// True if the log of this session takes no more writes: only its records from `tail` to `durable` count.
+    /// True if the log of this session is sealed: only its records from `tail` to `durable` count.
     pub is_sealed: bool,
 }
 
-/// Identity that the devices of a cache have to state. Whoever gives this has to mark the backing device as
-/// the cache requests: nothing is acknowledged or written back before [`Cache::marked`](crate::Cache::marked)
-/// has answered for the first [`Cache::to_mark`](crate::Cache::to_mark).
+/// Identity that the devices of a cache must have. If it is given, the backing device must be marked as the
+/// cache requests: nothing is acknowledged or written back before [`Cache::marked`](crate::Cache::marked) was
+/// called for the first [`Cache::to_mark`](crate::Cache::to_mark).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
-    /// The cache.
+    /// Identifier of the cache.
     pub cache: Uuid,
-    /// The backing device.
+    /// Identifier of the backing device.
     pub backing: Uuid,
-    /// The mark on the backing device: a log that is older is refused.
+    /// Mark on the backing device; an older log is refused.
     pub marked: Mark,
 }
 
-/// How a cache runs.
+/// Options for opening a cache.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// When a write is acknowledged.
+    /// Condition for acknowledging writes.
     pub mode: Mode,
-    /// Buffers of [`BUFFER`] bytes, at least [`BUFFERS_MIN`] of them, which nobody else takes while the cache
-    /// is open.
+    /// Buffers of [`BUFFER`] bytes, at least [`BUFFERS_MIN`], reserved for the cache while it is open.
     pub memory: Pool,
-    /// Name of the cache in the commands that refusals print.
+    /// Name of the cache in suggested commands.
     pub name: String,
-    /// Identity that is expected of the devices, as known to whoever opens them; `None`: any identity is
-    /// accepted.
+    /// Expected identity of the devices; `None`: any identity is accepted.
     pub identity: Option<Identity>,
-    /// Blocks of the backing device whose contents its mark states where it can, at most
-    /// [`WITNESSES_MAX`]; none without an identity.
+    /// Blocks of the backing device whose contents the mark states if possible, at most [`WITNESSES_MAX`];
+    /// none without an identity.
     pub witnesses: Vec<LbaRange>,
-    /// Legs that may be missing though the log does not say that they are lost. What only they hold is lost.
+    /// Legs that may be missing although the log does not record them as lost. Data that only they hold is
+    /// lost.
     pub degraded: MissingLegs,
-    /// True if recovery takes what comes before the first durable record that is damaged or gone, and gives
-    /// up all that comes after it. Without, such a log is refused.
+    /// True if recovery accepts everything before the first durable record that is damaged or missing, and
+    /// gives up all after it. Otherwise such a log is refused.
     pub gives_up_lost: bool,
-    /// True if a backing device that is larger than the log says is taken, all of it: the log says so before
-    /// it is served. What is beyond the old end was never in the cache.
+    /// True if a backing device larger than recorded in the log is adopted as a whole: the log records that
+    /// before it is served. The part beyond the old end was never in the cache.
     pub grows_backing: bool,
-    /// The largest payload of a record: a multiple of 4096, 4 KiB to 512 KiB.
+    /// Maximum payload of a record: a multiple of 4096, 4 KiB to 512 KiB.
     pub record_max: Bytes,
-    /// A sequential stream goes past the log after this much; `None`: never.
+    /// Length after which a sequential stream bypasses the log; `None`: never.
     pub bypass_after: Option<Bytes>,
-    /// When and how much is destaged.
+    /// Thresholds of destaging.
     pub destage: DestageOptions,
-    /// True if only to look: recovery reads everything and writes nothing, and the cache is
-    /// [`Stopped`](crate::State::Stopped) then, with a [`status`](crate::Cache::status).
+    /// True for a dry run: recovery reads everything and writes nothing, and the cache is then
+    /// [`Stopped`](crate::State::Stopped), with a [`status`](crate::Cache::status).
     pub dry_run: bool,
-    /// Waits that hold: all, except in tests.
+    /// Conditions in force: all, except in tests.
     pub waits: Waits,
 }
 
-/// When and how much is destaged.
+/// Thresholds of destaging.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DestageOptions {
-    /// Share of the log in use from which data is destaged, 0 to 1.
+    /// Fill level of the log from which data is destaged, 0 to 1.
     pub start: f64,
-    /// Whatever the share, when the oldest record is older than this.
+    /// Age of the oldest record from which data is destaged at any fill level.
     pub age: Nanos,
-    /// Whatever the share, when no request came for this long.
+    /// Time without requests after which data is destaged at any fill level.
     pub idle: Nanos,
-    /// True if the backing device is left alone for as long as possible: once destaging begins, it writes
-    /// back everything that the log holds at that time, and nothing goes past the log.
+    /// True if the backing device is left idle as long as possible. Once destaging starts, it writes back
+    /// everything in the log at that time, and no write bypasses the log.
     pub rests: bool,
-    /// Time without a request after which the backing device is taken to have spun down, to count how often
-    /// it spins up.
+    /// Time without a request after which the backing device is assumed to have spun down, to count its
+    /// spin-ups.
     pub spin_down: Nanos,
 }
 
 impl DestageOptions {
-    /// Thresholds for devices: 30 %, 10 s, 1 s; a spin-down after 10 minutes.
+    /// Default thresholds: 30 %, 10 s, 1 s; a spin-down after 10 minutes.
     pub const DEFAULT: Self = Self {
         start: 0.3,
         age: Nanos::secs(10),
@@ -237,7 +234,7 @@ impl DestageOptions {
 }
 
 impl Options {
-    /// Creates settings for write-back that suit devices.
+    /// Creates default options for write-back.
     pub fn new(memory: Pool) -> Self {
         Self {
             mode: Mode::WriteBack,

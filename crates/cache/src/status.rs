@@ -1,4 +1,4 @@
-//! [`Status`]: condition, contents and figures of an open cache, as its users see them.
+//! [`Status`]: condition, contents and figures of an open cache, for its users.
 
 use plumb_block::{Bytes, LbaRange, Nanos};
 use serde::Serialize;
@@ -7,27 +7,27 @@ use crate::format::superblock::LegState;
 use crate::recovery::Findings;
 use crate::settings::{Layout, Mode};
 
-/// How a cache is.
+/// Condition of a cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// The cache reads its log, and makes its legs equal. Requests wait.
+    /// Reading its log and making its legs equal. Requests wait.
     Recovering,
-    /// The cache serves.
+    /// Serving requests.
     Serving,
-    /// The cache stopped as requested; everything acknowledged is durable.
+    /// Stopped as requested; everything acknowledged is durable.
     Stopped {
-        /// True if the backing device has everything.
+        /// True if the backing device has all data.
         is_clean: bool,
     },
-    /// A write or a flush failed that nothing can stand in for. Writes and flushes fail, reads are served. To
-    /// be opened again once the device is well.
+    /// Writes and flushes fail after an irreplaceable failure; reads are served. Reopen the cache once the
+    /// device is repaired.
     Latched {
-        /// Failure, in a sentence.
+        /// Description of the failure, as a sentence.
         because: String,
     },
-    /// The cache was not opened: nothing is served, and nothing was changed.
+    /// Not opened: nothing is served, and nothing was changed.
     Failed {
-        /// Why, in a sentence.
+        /// Reason, as a sentence.
         because: String,
     },
 }
@@ -35,32 +35,31 @@ pub enum State {
 /// Counters since the cache was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Figures {
-    /// Reads by clients, and how much.
+    /// Reads by clients.
     pub reads: u64,
-    /// See `reads`.
+    /// Total size of the clients' reads.
     pub read: Bytes,
-    /// Writes, zeroings and discards by clients, and how much.
+    /// Writes, zeroings and discards by clients.
     pub writes: u64,
-    /// See `writes`.
+    /// Total size of the clients' writes, zeroings and discards.
     pub written: Bytes,
     /// Flushes and FUA writes by clients.
     pub flushes: u64,
-    /// Writes, zeroings and discards that went past the log, and how much.
+    /// Writes, zeroings and discards that bypassed the log.
     pub bypass_writes: u64,
-    /// See `bypass_writes`.
+    /// Total size of the writes, zeroings and discards that bypassed the log.
     pub bypassed: Bytes,
-    /// How much data of clients was put into records.
+    /// Client data written to records.
     pub logged: Bytes,
-    /// How much of what was written replaced what only the log had, which is no longer destaged.
+    /// Data written that replaced dirty data, which is then not destaged.
     pub absorbed: Bytes,
-    /// Reads of the backing device for clients, and how much.
+    /// Reads of the backing device for clients.
     pub backing_reads: u64,
-    /// See `backing_reads`.
+    /// Total size of the reads of the backing device for clients.
     pub backing_read: Bytes,
-    /// Reads of the log for clients that the backing device was spared, since a segment keeps what was
-    /// written back until it is used again; and how much.
+    /// Client reads served from freed segments, which keep written-back data until they are reused.
     pub kept_reads: u64,
-    /// See `kept_reads`.
+    /// Total size of the client reads served from freed segments.
     pub kept_read: Bytes,
     /// Records written.
     pub records: u64,
@@ -70,80 +69,79 @@ pub struct Figures {
     pub leg_flushes: u64,
     /// Flushes of the backing device.
     pub backing_flushes: u64,
-    /// Writes to the backing device by destaging, and how much.
+    /// Destage writes to the backing device.
     pub destage_writes: u64,
-    /// See `destage_writes`.
+    /// Total size of the destage writes.
     pub destaged: Bytes,
     /// Failed reads and writes of destaging.
     pub destage_errors: u64,
-    /// How much was left out of the log because no leg had it whole.
+    /// Data given up because no leg had it intact.
     pub unreadable: Bytes,
-    /// Total time that writes were delayed because the log was filling.
+    /// Total time that writes were delayed because of the fill level of the log.
     pub delayed: Nanos,
     /// True if writes wait for a free segment.
     pub is_full: bool,
-    /// Log blocks that were not what was written.
+    /// Log blocks with a wrong checksum.
     pub checksum_errors: u64,
-    /// Reads of a leg that failed.
+    /// Failed reads of legs.
     pub leg_read_errors: u64,
-    /// Damaged places of a leg that were replaced by what another had.
+    /// Damaged parts of a leg repaired from another.
     pub repaired: u64,
     /// Legs that failed.
     pub legs_lost: u64,
-    /// Records that a leg failed to write, or that came after such a record, and that were written again in
-    /// the next segment.
+    /// Records written again in the next segment, because a leg failed to write them or an earlier one.
     pub records_retried: u64,
-    /// How much was copied to legs that replace others.
+    /// Data copied to replacement legs.
     pub resilvered: Bytes,
 }
 
-/// The state of an open cache. Sizes in bytes, durations in nanoseconds.
+/// Status of an open cache. Sizes in bytes, durations in nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {
-    /// How it is.
+    /// Condition of the cache.
     pub state: State,
-    /// When writes are acknowledged.
+    /// Condition for acknowledging writes.
     pub mode: Mode,
     /// Layout of the log over the legs.
     pub layout: Layout,
-    /// State of every leg, as the log says durably; one that has begun to be copied to shows that at once.
+    /// State of every leg by the durable superblocks, except that a leg being copied to shows at once.
     pub legs: Vec<LegState>,
-    /// The log: all of it, and how much holds records.
+    /// Size of the log.
     pub log: Bytes,
-    /// See `log`.
+    /// Size of the part of the log that holds records.
     pub log_used: Bytes,
-    /// Amount that the backing device does not have: data, and what was zeroed or discarded, which takes next
-    /// to no room in the log.
+    /// Data that the backing device does not have, without zeroed or discarded blocks.
     pub dirty: Bytes,
-    /// See `dirty`.
+    /// Zeroed or discarded blocks that the backing device does not have. They need almost no space in the
+    /// log.
     pub zeroed: Bytes,
-    /// Blocks that were left out of the log because no leg had them whole: reads of them fail until they are
-    /// overwritten, and the backing device has something older.
+    /// Blocks given up because no leg had them intact: reads of them fail until they are overwritten, and the
+    /// backing device has older data.
     pub unreadable: Vec<LbaRange>,
-    /// True if the backing device alone is old and consistent by now, in [`Mode::Ordered`].
+    /// True if the backing device alone is old but consistent by now, in [`Mode::Ordered`].
     pub is_ordered: bool,
-    /// How long the oldest record has been in the log, if there is one.
+    /// Age of the oldest record in the log, if there is one.
     pub oldest: Option<Nanos>,
-    /// How much of the log becomes free, in bytes per second; 0 until it is known.
+    /// Rate at which the log becomes free, in bytes per second; 0 if unknown.
     pub drain_rate: f64,
-    /// Time that destaging everything would take at the rate of the backing device's last writes.
+    /// Time to destage everything at the recent rate.
     pub drain_eta: Option<Nanos>,
-    /// True if the log is to become larger, and is not yet; false once the cache is latched.
+    /// True while the log is growing; false once the cache is latched.
     pub is_growing: bool,
-    /// Reason why the log is no longer written; `None` if it is. Everything in it is being written back, and
-    /// writes go past it: they are as fast as the backing device.
+    /// Reason why the log is sealed; `None` if it is not. Its contents are then being written back, and
+    /// writes bypass it, at the speed of the backing device.
     pub log_error: Option<String>,
     /// True if everything is being destaged; false once the cache is latched.
     pub is_draining: bool,
     /// Time since the cache was opened.
     pub open_for: Nanos,
-    /// Requests to the backing device that came after a pause in which it is taken to have
-    /// [spun down](crate::DestageOptions::spin_down), since the cache was opened.
+    /// Requests to the backing device after a pause in which it is assumed to have [spun
+    /// down](crate::DestageOptions::spin_down), since the cache was opened.
     pub spin_ups: u64,
-    /// Reason why destaging cannot continue; `None` if it can.
+    /// Reason why destaging is blocked; `None` if it is not.
     pub destage_error: Option<String>,
     /// Counters since the cache was opened.
     pub figures: Figures,
-    /// Contents of the log when it was opened.
+    /// Condition of the log when it was opened.
     pub findings: Findings,
 }

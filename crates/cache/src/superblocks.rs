@@ -1,5 +1,4 @@
-//! Versions of the superblock, written one at a time: two copies on every leg that counts, then a flush of
-//! each.
+//! Versions of the superblock, written one at a time: two copies on every counting leg, then a flush of each.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +6,10 @@ use crate::action::Purpose;
 use crate::format::superblock::Superblock;
 use crate::recovery::RecoveryResult;
 
-/// Reason to write a version, the most urgent first. Each version has everything that has changed until then.
+/// Reason to write a version, the most urgent first. Each version includes all changes so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reason {
-    /// A leg no longer counts, or is to count (orders (e) and (g)); or the log is to become larger.
+    /// The set of counting legs changes (orders (e) and (g)), or the log grows.
     Epoch,
     /// The log was opened.
     Session,
@@ -42,15 +41,15 @@ impl Reason {
     }
 }
 
-/// Versions of the superblock: to be written, being written, and durable.
+/// Versions of the superblock: requested, being written, and durable.
 #[derive(Debug)]
 pub(crate) struct Superblocks {
     wanted: BTreeSet<Reason>,
     round: Option<Round>,
-    /// The last version that is durable; of epoch 0 until this opening has written one.
+    /// Last durable version; of epoch 0 until this session has written one.
     pub(crate) durable: Superblock,
-    /// Slot of each leg that the next version goes to. A power cut may leave the last version on one leg and
-    /// not on another, so that the legs have their last whole one in different slots.
+    /// Slot of each leg for the next version. A power cut may leave the last version on one leg and not on
+    /// another, so the last intact one may be in different slots.
     slots: Vec<usize>,
 }
 
@@ -64,9 +63,9 @@ pub(crate) struct Version {
 #[derive(Debug)]
 struct Round {
     version: Version,
-    /// True if the writes are done.
+    /// True if the writes are complete.
     is_flushing: bool,
-    /// Number of actions that are not completed.
+    /// Number of incomplete actions.
     left: usize,
 }
 
@@ -80,54 +79,54 @@ impl Superblocks {
         }
     }
 
-    /// Returns those of a log that has none yet, of which `next` is the first.
+    /// Creates the state for a new log whose first version is `next`.
     pub(crate) fn blank(next: &Superblock) -> Self {
         let durable = Superblock { epoch: 0, session: 0, ..next.clone() };
         Self { wanted: BTreeSet::new(), round: None, durable, slots: vec![0; next.legs.len()] }
     }
 
-    /// Takes no note any more of the version that is being written, and writes no other.
+    /// Abandons the version being written, and all later ones.
     pub(crate) fn abandon(&mut self) {
         (self.round, self.wanted) = (None, BTreeSet::new());
     }
 
-    /// Returns the number of pending actions of the version that is being written.
+    /// Returns the counter of pending actions of the version being written.
     pub(crate) fn pending(&mut self) -> Option<&mut usize> {
         self.round.as_mut().map(|round| &mut round.left)
     }
 
-    /// Has a version written for this reason.
+    /// Requests a version for this reason.
     pub(crate) fn want(&mut self, reason: Reason) {
         self.wanted.insert(reason);
     }
 
-    /// Returns the most urgent reason for the next version; `None` if none is wanted, or one is being
+    /// Returns the most urgent reason for the next version; `None` if none is requested, or one is being
     /// written.
     pub(crate) fn next(&self) -> Option<Reason> {
         self.wanted.first().copied().filter(|_| self.round.is_none())
     }
 
-    /// Returns the slot of a leg that the version goes to. The next one goes to the other.
+    /// Returns a leg's slot for the version, and switches to the other one.
     pub(crate) fn take_slot(&mut self, leg: usize) -> usize {
         let slot = self.slots[leg];
         self.slots[leg] = 1 - slot;
         slot
     }
 
-    /// Takes note that a version is being written, by so many actions.
+    /// Records that a version is being written, by `left` actions.
     pub(crate) fn begin(&mut self, reason: Reason, content: Superblock, left: usize) {
         self.wanted.remove(&reason);
         self.round = Some(Round { version: Version { reason, content }, is_flushing: false, left });
     }
 
-    /// Returns the purpose of the flushes that follow the writes, once these are completed.
+    /// Returns the purpose of the flushes after the writes, once these are complete.
     pub(crate) fn begin_flush(&mut self) -> Option<Purpose> {
         let round = self.round.as_mut().filter(|round| round.left == 0 && !round.is_flushing)?;
         round.is_flushing = true;
         Some(round.version.reason.flush())
     }
 
-    /// Returns the version that was written and flushed, once.
+    /// Returns the version once it was written and flushed.
     pub(crate) fn end(&mut self) -> Option<Version> {
         let round = self.round.take_if(|round| round.left == 0 && round.is_flushing)?;
         Some(round.version)

@@ -1,8 +1,8 @@
-//! Writes, zeroes and discards: queued, put into records together, acknowledged in the order of their
-//! sequence numbers.
+//! Writes, zeroes and discards: queued, combined into records, acknowledged in the order of their sequence
+//! numbers.
 //!
-//! Group commit without a timer: a record holds whatever came while the one before was on its way; another
-//! one goes out beside it only when there is enough for it.
+//! Group commit without a timer: a record contains everything that arrived while the previous one was in
+//! flight. Another record is sent concurrently only if there is enough data for it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,23 +22,23 @@ use crate::mark::Marks;
 use crate::pace::Load;
 use crate::settings::{BUFFER, LOG_BLOCK, Mode};
 
-/// Number of records that may be in flight.
+/// Maximum number of records in flight.
 const RECORDS_MAX: usize = 8;
-/// A record goes out beside others when this much is queued.
+/// Queued bytes from which a record is sent concurrently with others.
 const BATCH_MIN: u64 = 64 << 10;
 
-/// The writes that are not answered.
+/// Unanswered writes.
 #[derive(Debug, Default)]
 pub(crate) struct Writes {
-    /// Writes that go through the log.
+    /// Writes through the log.
     clients: BTreeMap<u64, ClientWrite>,
-    /// Writes that go past the log.
+    /// Writes that bypass the log.
     bypassing: BTreeMap<u64, ClientWrite>,
     next: u64,
-    /// Writes with blocks that are in no record yet, in order.
+    /// Writes with blocks that are not in a record yet, in order.
     queue: VecDeque<u64>,
     queued_bytes: u64,
-    /// Nothing goes into a record before this.
+    /// Time before which nothing is put into a record.
     pub(crate) not_before: Nanos,
 }
 
@@ -51,19 +51,19 @@ struct ClientWrite {
     payload: Payload,
     /// Number of its blocks that are in records.
     queued: u64,
-    /// How many records with a part of it are not in the index.
+    /// Number of records with a part of it that are not in the index yet.
     records: u32,
-    /// Reason why no more of it gets into the log.
+    /// Reason why the rest of it cannot enter the log.
     error: Option<Errno>,
 }
 
 impl ClientWrite {
-    /// Returns its blocks that are in no record.
+    /// Returns its blocks that are not in a record.
     fn rest(&self) -> LbaRange {
         LbaRange::new(self.range.lba + self.queued, self.range.nlb - self.queued)
     }
 
-    /// Returns the request to the backing device that does the same.
+    /// Returns the equivalent operation on the backing device.
     fn op(&self) -> Op {
         match self.kind {
             Kind::Data => Op::Write { fua: self.is_fua },
@@ -74,7 +74,7 @@ impl ClientWrite {
         }
     }
 
-    /// Returns the bytes of some of its blocks; `None` if a pattern gets no buffer from `memory`.
+    /// Returns the data of some of its blocks; `None` if `memory` has no buffer for a pattern.
     fn piece(
         &self,
         range: LbaRange,
@@ -94,7 +94,7 @@ impl ClientWrite {
         }))
     }
 
-    /// Fills `into` with its next `blocks` blocks, and zeroes up to the end.
+    /// Fills `into` with its next `blocks` blocks, and the rest with zeroes.
     fn fill(&self, into: &mut [u8], blocks: usize, logical_block: usize) {
         let (bytes, rest) = into.split_at_mut(blocks * logical_block);
         rest.fill(0);
@@ -117,12 +117,12 @@ impl Writes {
         self.clients.is_empty() && self.bypassing.is_empty()
     }
 
-    /// Returns true if a write past the log is in flight that changes a block of `range`.
+    /// Returns true if a bypassing write in flight changes a block of `range`.
     pub(crate) fn is_bypassing(&self, range: LbaRange) -> bool {
         self.bypassing.values().any(|client| client.range.overlaps(range))
     }
 
-    /// Puts the parts of writes that these records hold back into the queue, before all others.
+    /// Puts the parts of writes in these withdrawn records at the front of the queue.
     pub(crate) fn requeue(&mut self, records: Vec<Record>, logical_block: u64) {
         for Record { header, clients, .. } in records.into_iter().rev() {
             for (extent, id) in header.extents.iter().zip(clients).rev() {
@@ -144,12 +144,12 @@ impl Writes {
         self.next
     }
 
-    /// Returns when the first one in the queue may go on.
+    /// Returns the time at which the first queued write may proceed.
     pub(crate) fn due(&self) -> Option<Nanos> {
         (!self.queue.is_empty()).then_some(self.not_before)
     }
 
-    /// Accepts a write, zeroing or discard that can be done.
+    /// Accepts a valid write, zeroing or discard.
     pub(crate) fn accept(
         &mut self,
         base: &mut Base,
@@ -176,7 +176,7 @@ impl Writes {
         base.figures.bypass_writes += 1;
         base.pace.foreground(base.io.now());
         marks.note_bypass(base, range);
-        // The log has the older version.
+        // Freed segments of the log may keep an older version.
         base.index.forget(&base.log.geometry, range, base.log.tail);
         let id = self.new_id();
         let (member, purpose) = (Member::Backing, Purpose::BypassWrite);
@@ -184,7 +184,7 @@ impl Writes {
         self.bypassing.insert(id, ClientWrite { records: 1, ..client });
     }
 
-    /// Puts a write into the queue for the log.
+    /// Queues a write for the log.
     fn enqueue(&mut self, base: &Base, client: ClientWrite) {
         let id = self.new_id();
         self.queue.push_back(id);
@@ -194,9 +194,9 @@ impl Writes {
         self.clients.insert(id, client);
     }
 
-    /// Returns the payload for the backing device of a write that goes there at once; `None` if it does not.
-    /// Never where the log holds a block of it: replay would put the older version back, and dropping that
-    /// first could lose what was flushed.
+    /// Returns the payload for a write that bypasses the log; `None` if it must not. Never if the log holds
+    /// one of its blocks: replay would restore the older version, and dropping that first could lose flushed
+    /// data.
     fn past_log(&self, base: &mut Base, marks: &Marks, request: &mut Request, bytes: u64) -> Option<Payload> {
         let is_wanted = match base.options.mode {
             Mode::WriteThrough => true,
@@ -210,7 +210,7 @@ impl Writes {
         };
         let fits = request.op == Op::Discard || bytes <= base.devices.backing_transfer_max();
         if base.seal.is_some() {
-            // From the queue, where it waits for what the log holds.
+            // The write waits in the queue until the sealed log allows it to bypass.
             return None;
         }
         let is_held =
@@ -221,8 +221,8 @@ impl Writes {
         let Payload::Pattern(pattern) = &request.payload else {
             return Some(std::mem::take(&mut request.payload));
         };
-        // The bytes of a pattern are made here: the memory of a member's queue is the cache's own. Records
-        // and superblocks keep theirs.
+        // Patterns are expanded here, in the cache's own memory rather than a member queue's. Records and
+        // superblocks keep their reserve.
         let memory = &base.options.memory;
         let mut buffer = memory.take(Bytes(bytes)).filter(|_| base.has_memory_for_run())?;
         pattern.fill(base.log.geometry.logical_block as usize, &mut buffer);
@@ -235,16 +235,15 @@ impl Writes {
             && (base.holds(range) || self.clients.values().any(is_queued))
     }
 
-    /// Returns true if a write past the log is in flight where something came into the log since: that is not
-    /// destaged meanwhile, which of the two stays would be open.
+    /// Returns true if the log received data above a bypassing write that is still in flight. That data is
+    /// not destaged meanwhile, because it would be undefined which of the two remains.
     pub(crate) fn is_beneath(&self, base: &Base) -> bool {
         let is_beneath = |client: &ClientWrite| base.holds(client.range);
         self.bypassing.values().any(is_beneath)
     }
 
-    /// Takes note that a piece of a write past the log has ended. The log takes a write that the backing
-    /// device has failed, unless it is to have none, or has something newer. Returns true if the write
-    /// failed.
+    /// Processes the end of a part of a bypassing write. If the backing device failed the write, the log
+    /// takes it, unless the log is sealed or has newer data. Returns true if the write failed.
     pub(crate) fn bypass_completed(
         &mut self,
         base: &mut Base,
@@ -259,7 +258,7 @@ impl Writes {
             client.error = Some(errno_of(outcome));
         }
         if client.records > 0 {
-            // The piece may have failed, and land until that is flushed.
+            // The failed part may still land until the device is flushed.
             flushes.note_bypass();
             return false;
         }
@@ -283,7 +282,7 @@ impl Writes {
                 return true;
             }
         }
-        // The write may have been submitted in another mode.
+        // The mode may have changed since the write was submitted.
         let is_volatile = base.devices.backing().volatile_cache != VolatileCache::None;
         if base.options.mode == Mode::Protected && !has_failed && !client.is_fua && is_volatile {
             flushes.add(base.options.waits, client.request, client.payload);
@@ -293,7 +292,7 @@ impl Writes {
         has_failed
     }
 
-    /// Makes records of what is queued, as many as may be in flight.
+    /// Creates as many records from the queue as may be in flight.
     pub(crate) fn fill_records(
         &mut self,
         base: &mut Base,
@@ -307,7 +306,8 @@ impl Writes {
         while base.condition.is_serving() && self.fill_record(base, marks, flushes, destage) {}
     }
 
-    /// Sends writes past a sealed log, each once nothing in it overlaps. One that would wait for ever fails.
+    /// Sends writes past a sealed log, each once nothing in it overlaps. A write that would wait forever
+    /// fails.
     fn pass_sealed_log(
         &mut self,
         base: &mut Base,
@@ -332,7 +332,7 @@ impl Writes {
         }
     }
 
-    /// Sends what is left of a write past the log, in pieces that the backing device takes.
+    /// Sends the rest of a bypassing write in pieces that the backing device accepts.
     fn send_past_log(&mut self, base: &mut Base, marks: &mut Marks, id: u64) {
         let (block, max) = (base.log.geometry.logical_block, base.devices.backing_transfer_max());
         let Some(client) = self.clients.get(&id) else { return };
@@ -346,7 +346,7 @@ impl Writes {
             } else {
                 Some(Payload::None)
             };
-            // Without memory now, it is sent later.
+            // Without memory it is sent later.
             let Some(payload) = payload else { return };
             pieces.push((range, payload));
         }
@@ -383,11 +383,11 @@ impl Writes {
         let is_due = self.due().is_some_and(|due| due <= base.io.now());
         let is_worth = in_flight == 0 || self.queued_bytes >= BATCH_MIN;
         let pressure = destage.pressure(base);
-        // Nothing more comes in until something is destaged: a batch frees its segments at its end only. What
-        // cannot be destaged now is no reason to wait.
+        // Nothing is admitted until something is destaged, since a batch frees its segments only at its end.
+        // Data that cannot be destaged is not worth waiting for.
         let is_shut = base.pace.is_shut(pressure) && destage.failing.is_none();
         let may_go = in_flight < RECORDS_MAX && !is_shut;
-        // With a leg that replaces another a session begins: no record of it before it is durable.
+        // A replacement leg starts a new session, which must be durable before its records.
         if !is_due || !is_worth || !may_go || !marks.may_acknowledge(base) {
             return false;
         }
@@ -396,14 +396,14 @@ impl Writes {
         if room == 0 {
             return self.refuse_first(base, flushes, destage);
         }
-        // Before anything is taken from the queue: other queues share this memory.
+        // Take a buffer before anything leaves the queue, since other queues share this memory.
         let Some(mut buffer) = base.options.memory.take(BUFFER) else { return false };
         let largest =
             (base.options.record_max.0).min(base.devices.leg_transfer_max() - LOG_BLOCK) / LOG_BLOCK;
         let payload_max = u64::from(room - 1).min(largest.max(1));
         let (extents, clients) = self.take_queued(base, payload_max, &mut buffer[LOG_BLOCK as usize..]);
         if extents.is_empty() {
-            // There is room for a header alone.
+            // There is room only for a header.
             return self.refuse_first(base, flushes, destage);
         }
         let writes = clients.len() as u32;
@@ -415,7 +415,7 @@ impl Writes {
         true
     }
 
-    /// Fails the first write in the queue if the log is full and cannot be destaged: it would wait for ever.
+    /// Fails the first queued write if the log is full and cannot be destaged, since it would wait forever.
     /// Returns true if it did.
     fn refuse_first(&mut self, base: &mut Base, flushes: &mut Flushes, destage: &Destage) -> bool {
         let Some(id) = self.queue.front().copied().filter(|_| destage.is_stuck(base)) else {
@@ -438,8 +438,8 @@ impl Writes {
         self.answer_if_written(base, flushes, id);
     }
 
-    /// Takes the changes of the next record from the queue, with the writes they belong to: the first of the
-    /// queue, with no more than `blocks_max` blocks of payload, which goes into `payload`.
+    /// Takes the changes of the next record from the front of the queue, with their writes; at most
+    /// `blocks_max` blocks of payload, which go into `payload`.
     fn take_queued(
         &mut self,
         base: &mut Base,
@@ -479,10 +479,10 @@ impl Writes {
         (extents, clients)
     }
 
-    /// Puts records that are complete into the index, and acknowledges their writes. Order (a): only when
-    /// every record before is complete, since replay stops at a gap.
+    /// Adds complete records to the index, and acknowledges their writes. Order (a): only if every earlier
+    /// record is complete, since replay stops at a gap.
     pub(crate) fn apply_records(&mut self, base: &mut Base, marks: &Marks, flushes: &mut Flushes) {
-        // The records of a log that is being sealed are taken back.
+        // The records of a log that is being sealed are withdrawn.
         while base.seal.is_none() && marks.may_acknowledge(base) {
             let in_order = base.options.waits.hold(Wait::LowerSequences);
             let mut candidates = base.log.in_flight.iter().take(if in_order { 1 } else { usize::MAX });
@@ -504,7 +504,7 @@ impl Writes {
         }
     }
 
-    /// Answers a write of which every part is in the index; one with FUA after a flush.
+    /// Answers a write that is completely in the index; with FUA after a flush.
     fn answer_if_written(&mut self, base: &mut Base, flushes: &mut Flushes, id: u64) {
         let is_written = |client: &ClientWrite| client.records == 0 && client.queued == client.range.nlb;
         if !self.clients.get(&id).is_some_and(is_written) {
@@ -518,7 +518,7 @@ impl Writes {
         }
     }
 
-    /// Completes all writes that wait for the log with an error.
+    /// Completes with an error all writes that wait for the log.
     pub(crate) fn fail(&mut self, base: &mut Base) {
         base.log.in_flight.clear();
         self.queue.clear();
@@ -529,28 +529,27 @@ impl Writes {
     }
 }
 
-/// Returns true if the backing device keeps what it has answered of this, without a flush.
+/// Returns true if the backing device keeps this operation without a flush once it has answered.
 fn is_kept_at_once(base: &Base, op: Op) -> bool {
-    let is_fua = matches!(op, Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
-    is_fua || base.devices.backing().volatile_cache == VolatileCache::None
+    op.is_fua() || base.devices.backing().volatile_cache == VolatileCache::None
 }
 
-/// Returns true if recovery of a sealed log would put nothing over a write of `range`. In the mode
-/// `ordered` nothing may come before anything in the log.
+/// Returns true if recovery of a sealed log would not overwrite a bypassing write of `range`. In ordered mode
+/// nothing may overtake data in the log.
 fn may_pass_sealed_log(base: &Base, marks: &Marks, op: Op, range: LbaRange) -> bool {
     let is_behind = base.options.mode != Mode::Ordered || base.log.used() == 0;
     let is_free = may_ignore(base, marks, op, range) || !marks.is_witness(base, op, range);
     is_behind && is_free && !base.holds(range)
 }
 
-/// Returns true if the discarded block is one whose later contents the marker could not state. A device
-/// that promises nothing about discards may ignore one, and so does the cache.
+/// Returns true if the discard includes a block whose later contents the mark could not state. A device that
+/// guarantees nothing about discards may ignore one, and so does the cache.
 fn may_ignore(base: &Base, marks: &Marks, op: Op, range: LbaRange) -> bool {
     op == Op::Discard && !base.devices.backing().discard_zeroes && marks.is_witness(base, op, range)
 }
 
-/// Writes a record to all legs of its segment, with its payload from the second block of `whole` on.
-/// Returns its length in bytes.
+/// Writes a record to all legs of its segment; its payload starts at the second block of `whole`. Returns its
+/// length in bytes.
 fn put_record(base: &mut Base, extents: Vec<Extent>, clients: Vec<u64>, mut whole: BufferMut) -> u64 {
     let (geometry, logical_block) = (base.log.geometry, base.log.geometry.logical_block);
     let blocks = 1 + extents.iter().map(|extent| extent.payload_blocks(logical_block)).sum::<u64>();

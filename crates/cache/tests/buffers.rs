@@ -1,4 +1,4 @@
-//! Memory that the histories of one test thread share, one after another.
+//! Memory that the successive histories of a test thread share.
 
 use plumb_block::{BufferMut, Bytes, Pool, PoolShape};
 use plumb_cache::{BUFFER, BUFFERS_MIN};

@@ -1,4 +1,4 @@
-//! Every cut of every short scenario, on a small log that has been round its ring.
+//! Every cut of every short scenario, on a small log that has wrapped around.
 //!
 //! | Letter | Operation |
 //! |---|---|
@@ -15,9 +15,10 @@
 //! submitted at once, and their commands complete first to last, or last to first. Scenarios that differ only
 //! in the names of A and B are one.
 //!
-//! What a cut may leave grows until something becomes durable, and what the user must find changes only then;
-//! so the cuts just before a flush or a FUA command completes, and at the end, cover all the others. Of each
-//! all outcomes are enumerated, by `plumb_crash`, block by block on the legs and on the backing.
+//! The possible outcomes of a cut grow until something becomes durable, and only then does the state that the
+//! user must find change. So the cuts just before a flush or a FUA command completes, and at the end, cover
+//! all others. `plumb_crash` enumerates all outcomes of each, block by block on the legs and on the backing
+//! device.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher as _};
@@ -40,7 +41,7 @@ const ALPHABET: [char; 10] = ['W', 'V', 'X', 'U', 'Z', 'F', 'D', 'K', 'G', 'R'];
 /// Smallest possible setup, with room for one segment more.
 const SETUP: Setup = Setup { room: 1, ..Setup::SMALL };
 
-/// Number of operations that a scenario of the test run has at most.
+/// Maximum number of operations of a scenario in the test run.
 const OPERATIONS: u64 = 4;
 
 /// Order in which commands complete.
@@ -58,8 +59,8 @@ struct Count {
     scenarios: u64,
     cuts: u64,
     outcomes: u64,
-    /// Outcomes that were judged, by what is on the members and what the user may find there: one outcome may
-    /// come of many cuts.
+    /// Outcomes that were judged, by the contents of the members and what the user may find: many cuts may
+    /// have the same outcome.
     judged: HashSet<u64>,
 }
 
@@ -81,7 +82,8 @@ fn every_cut_of_every_short_scenario_over_a_backing_device_that_rests() {
     check(Setup { rests: true, ..SETUP }, operations, operations);
 }
 
-/// Commands tear in scenarios of up to `torn` operations; in longer ones each survives whole or not at all.
+/// Checks all scenarios. Commands tear in those of up to `torn` operations; in longer ones each survives
+/// completely or not at all.
 fn check(setup: Setup, operations: u64, torn: u64) {
     let began = Instant::now();
     let count = explore(setup, operations, torn).unwrap_or_else(|why| panic!("{why}"));
@@ -96,7 +98,7 @@ fn check(setup: Setup, operations: u64, torn: u64) {
     );
 }
 
-/// Returns every scenario up to this length; the first that fails is an error.
+/// Runs every scenario up to this length. Fails with the first failure.
 fn explore(setup: Setup, operations: u64, torn: u64) -> Result<Count, String> {
     let mut count =
         Count { grain: Grain::Blocks, scenarios: 0, cuts: 0, outcomes: 0, judged: HashSet::new() };
@@ -125,8 +127,8 @@ fn scenario(number: u64, length: u64) -> Vec<char> {
     (0..length as u32).map(|place| ALPHABET[(number / base.pow(place) % base) as usize]).collect()
 }
 
-/// Returns true if the scenario is to be run: of two that differ in the names of A and B only the one that
-/// names A first, and changes of the log only in short ones.
+/// Returns true if the scenario must be run: of two that differ only in the names of A and B the one that
+/// names A first, and changes of the log only in short scenarios.
 fn is_first_of_its_kind(scenario: &[char], layout: Legs) -> bool {
     let is_b_alone = scenario.contains(&'V') && !scenario.iter().any(|letter| "WUZ".contains(*letter));
     let changes = if scenario.len() > 2 {
@@ -172,8 +174,7 @@ fn run(aged: &World, scenario: &[char], schedule: Schedule, count: &mut Count) -
     Ok(())
 }
 
-/// Returns a cache whose log has been written round its ring; A and B have been written again and again, and
-/// are in the log still.
+/// Returns a cache whose log has wrapped around; A and B were written repeatedly, and are still in the log.
 fn aged(setup: Setup) -> Result<World, String> {
     let mut world = World::new(&setup, LeftOut::Nothing)?;
     for round in 0..2 * setup.segments {
@@ -189,7 +190,7 @@ fn aged(setup: Setup) -> Result<World, String> {
     Ok(world)
 }
 
-/// Lets all commands complete, and looks at the cuts on the way.
+/// Lets all commands complete, and checks the cuts in between.
 fn finish(world: &mut World, schedule: Schedule, mut count: Option<&mut Count>) -> Result<(), String> {
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(0);
     loop {
@@ -214,7 +215,7 @@ fn finish(world: &mut World, schedule: Schedule, mut count: Option<&mut Count>) 
     }
 }
 
-/// All outcomes of a cut now.
+/// Checks all outcomes of a cut at this moment.
 fn cuts(world: &World, count: &mut Count) -> Result<(), String> {
     count.cuts += 1;
     let mut failed = Ok(());
@@ -233,7 +234,7 @@ fn cuts(world: &World, count: &mut Count) -> Result<(), String> {
     if all.is_break() { failed } else { Ok(()) }
 }
 
-/// Calls with each combination of what the cut may leave on each member.
+/// Calls the function with each combination of the possible contents of the members after the cut.
 pub(crate) fn every(
     world: &World,
     grain: Grain,

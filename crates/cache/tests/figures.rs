@@ -1,4 +1,4 @@
-//! Write amplification and memory, counted: what a long run of random writes costs beside what it carries.
+//! Tests of write amplification and memory: the cost of a long run of random writes in addition to its data.
 
 use plumb_block::Bytes;
 use plumb_cache::Status;

@@ -1,9 +1,8 @@
 //! A flipped bit in any byte of a small log (in the test run one byte in 61): the log is refused, the block
-//! cannot be read, another leg has it, or nobody needs it. Never is anything wrong read, and of a mirror
-//! nothing is noticed.
+//! cannot be read, another leg has it, or it is not needed. Wrong data is never read, and with a mirror the
+//! user notices nothing.
 //!
-//! What recovery and reading do not look at cannot matter: only blocks that they read are damaged, byte by
-//! byte.
+//! Only blocks that recovery and reading use are damaged, byte by byte, since others do not matter.
 
 use std::time::Instant;
 
@@ -16,9 +15,9 @@ use crate::random::number;
 use crate::setup::{Faults, LeftOut, Legs, Setup};
 use crate::world::World;
 
-/// One byte in so many is damaged in the test run; all are with `PLUMB_FLIP_STEP=1`.
+/// Distance of the damaged bytes in the test run; `PLUMB_FLIP_STEP=1` damages all.
 const STEP: u64 = 61;
-/// The unit that has a checksum of its own, in bytes.
+/// Unit with a separate checksum, in bytes.
 const LOG_BLOCK: usize = 4096;
 
 /// Returns a log with records of all kinds, overwritten ones among them, and the last of them not flushed.

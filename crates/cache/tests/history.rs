@@ -1,8 +1,7 @@
-//! Histories: what is done to a cache and to what lies beneath it, made from a seed, run, and made smaller if
-//! they fail.
+//! Histories: steps of a cache and the devices below it, generated from a seed, run, and reduced if they
+//! fail.
 //!
-//! Each step carries the number from which its own choices follow, so that a history without some of its
-//! steps is a history, too.
+//! Each step has its own seed for its choices, so that a history without some of its steps is a history, too.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
@@ -26,58 +25,58 @@ pub(crate) enum Step {
     Read { lba: u64, nlb: u64 },
     /// Flush.
     Flush,
-    /// Let so many commands of the devices beneath complete, drawn from those in flight; time passes when
+    /// Let this number of commands of the devices below complete, drawn from those in flight; time passes if
     /// there are none.
     Run { commands: u64, roll: u64 },
     /// Let everything be answered.
     Settle { roll: u64 },
-    /// Let everything be answered, and read all that was written.
+    /// Let everything be answered, and read everything that was written.
     Verify { roll: u64 },
-    /// Let time pass, and what is due happen.
+    /// Let time pass, with all due events.
     Pass { millis: u64, roll: u64 },
-    /// Cut the power under everything, and begin recovery.
+    /// Cut the power of everything, and begin recovery.
     Cut { roll: u64 },
     /// Kill the process of the cache, and begin recovery.
     Kill { roll: u64 },
-    /// Something that the operator asks for.
+    /// Execute a command of the operator.
     Ask { what: Ask, roll: u64 },
-    /// Something breaks.
+    /// Inject a fault.
     Break { fault: Fault },
 }
 
 /// Command of an operator.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Ask {
-    /// Everything to the backing.
+    /// Write everything back.
     Drain,
-    /// The process ends as it should, and starts again.
+    /// Stop the process normally, and start it again.
     Stop,
-    /// Everything to the backing, which must then do without the log; and the process ends.
+    /// Write everything back, end the process, and use the backing device without the log.
     Detach,
-    /// Another mode.
+    /// Change the mode.
     Mode(Mode),
-    /// A log that takes so many more segments of each leg.
+    /// Let the log grow by this number of segments on each leg.
     Grow { segments: u64 },
-    /// A leg of a mirror is replaced: by a new device, or by itself, with what it held.
+    /// Replace a leg of a mirror: by a new device, or by itself with its contents.
     Replace { leg: usize, is_same: bool },
-    /// Another log, on new devices.
+    /// Move to another log, on new devices.
     Move,
 }
 
 /// Fault that is injected.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Fault {
-    /// The command of this kind that is the `nth` from now fails. Members: the legs, then the backing.
+    /// The `nth` command of this kind from now fails. Members are the legs, then the backing device.
     Fails { member: usize, kind: FaultKind, nth: u64 },
     /// Bits of a byte of a leg flip.
     Flip { leg: usize, byte: u64, bits: u8 },
     /// A block can no longer be read.
     Unreadable { member: usize, lba: u64 },
-    /// Every leg can be read, and not written any more.
+    /// Every leg becomes read-only.
     ReadOnly,
-    /// A leg is gone for good.
+    /// A leg is lost permanently.
     Lost { leg: usize },
-    /// A leg is away until the next restart, and comes back as it was when it went.
+    /// A leg is absent until the next restart, and then returns unchanged.
     Away { leg: usize },
 }
 
@@ -103,14 +102,14 @@ pub(crate) enum FaultKind {
     Flush,
 }
 
-/// A history: on what, and which steps.
+/// A history: its setup and its steps.
 #[derive(Debug, Clone)]
 pub(crate) struct History {
     pub(crate) seed: u64,
     pub(crate) setup: Setup,
     pub(crate) left_out: LeftOut,
     pub(crate) steps: Vec<Step>,
-    /// True if somebody marks the backing device.
+    /// True if the backing device is marked.
     pub(crate) marks: bool,
 }
 
@@ -134,7 +133,7 @@ impl History {
         Self { seed, setup, left_out: LeftOut::Nothing, steps, marks: false }
     }
 
-    /// Runs it; what went wrong, if anything did.
+    /// Runs the history. Fails with a description of what went wrong.
     pub(crate) fn run(&self) -> Result<World, String> {
         let new = if self.marks { World::marked } else { World::new };
         let mut world = new(&self.setup, self.left_out)?;
@@ -144,7 +143,7 @@ impl History {
         Ok(world)
     }
 
-    /// Returns the history without the steps that are not needed for it to fail.
+    /// Returns the history without the steps that it does not need to fail.
     pub(crate) fn smaller(&self) -> Self {
         let mut best = self.clone();
         let mut chunk = best.steps.len().div_ceil(2);
@@ -175,7 +174,7 @@ impl History {
     }
 }
 
-/// Some requests of one character, completing as they like.
+/// Adds requests of one kind, which complete at random.
 fn phase(setup: &Setup, chance: &mut Xoshiro256PlusPlus, steps: &mut Vec<Step>) {
     let count = 1 + below(chance, 12);
     match below(chance, 8) {
@@ -208,7 +207,7 @@ fn phase(setup: &Setup, chance: &mut Xoshiro256PlusPlus, steps: &mut Vec<Step>) 
     }
 }
 
-/// Now and then some commands complete.
+/// Sometimes lets some commands complete.
 fn breathe(chance: &mut Xoshiro256PlusPlus, steps: &mut Vec<Step>) {
     if below(chance, 2) == 0 {
         steps.push(Step::Run { commands: 1 + below(chance, 8), roll: chance.next_u64() });
@@ -227,7 +226,7 @@ fn request(setup: &Setup, chance: &mut Xoshiro256PlusPlus) -> Step {
     }
 }
 
-/// Most requests are small and in one place, so that they overlap.
+/// Draws a range, mostly small and in one place, so that requests overlap.
 fn range(setup: &Setup, chance: &mut Xoshiro256PlusPlus) -> (u64, u64) {
     let longest = match below(chance, 64) {
         0 => (1 << 20) / setup.block,
@@ -242,7 +241,7 @@ fn range(setup: &Setup, chance: &mut Xoshiro256PlusPlus) -> (u64, u64) {
     (lba, nlb)
 }
 
-/// Writes one after the other, as a copy does: they bypass the log once they are many.
+/// Adds sequential writes, like those of a copy, which bypass the log from some length on.
 fn stream(setup: &Setup, chance: &mut Xoshiro256PlusPlus, steps: &mut Vec<Step>) {
     let nlb = (16384 / setup.block).min(setup.blocks() / 8);
     let count = 3 + below(chance, 6);
@@ -260,7 +259,7 @@ fn stream(setup: &Setup, chance: &mut Xoshiro256PlusPlus, steps: &mut Vec<Step>)
     }
 }
 
-/// Adds writes of the same few blocks again and again, now and then flushed.
+/// Adds repeated writes of a few blocks, with occasional flushes.
 fn overwrites(setup: &Setup, chance: &mut Xoshiro256PlusPlus, steps: &mut Vec<Step>, count: u64) {
     let (lba, nlb) = range(setup, chance);
     for _ in 0..count {
@@ -272,7 +271,7 @@ fn overwrites(setup: &Setup, chance: &mut Xoshiro256PlusPlus, steps: &mut Vec<St
     }
 }
 
-/// A power cut or a kill, or several, some of them in the middle of recovery.
+/// Adds one or more power cuts or kills, some of them during recovery.
 fn crash(setup: &Setup, chance: &mut Xoshiro256PlusPlus, steps: &mut Vec<Step>) {
     for _ in 0..below(chance, 4) {
         let roll = chance.next_u64();

@@ -1,6 +1,6 @@
-//! The mark on the backing device: whatever crash there was, the log is not older than the mark, and no
-//! witness is said to be written by somebody else; an old copy of the log is refused, and a write beside the
-//! cache is noticed.
+//! Tests of the mark on the backing device: after any crash the log is not older than the mark, and no
+//! witness counts as written by others; an old copy of the log is refused, and a write outside the cache is
+//! noticed.
 
 use plumb_block::Nanos;
 use plumb_cache::{Mode, Purpose, State, Wait};
@@ -46,8 +46,8 @@ fn every_order_of_marks_is_needed() {
     }
 }
 
-/// A batch is written back and flushed, and its new tail is on its way to the log, when a mark is due; then
-/// the power is cut. Why the cache is refused then.
+/// Cuts the power when a batch was written back and flushed, its new tail is in flight to the log, and a mark
+/// is due. Returns the reason why the cache is then refused.
 fn refusal_after_a_mark_before_the_tail(left_out: LeftOut) -> Option<String> {
     let mut world = World::marked(&Setup { faults: Faults::Any, ..Setup::SMALL }, left_out).unwrap();
     world.mark_after(Nanos::ZERO).unwrap();
@@ -70,7 +70,7 @@ fn a_mark_names_a_tail_once_the_log_has_it() {
     assert!(because.is_some_and(|because| because.contains("is an old copy")));
 }
 
-/// Returns why the cache over these members is refused; `None` if it is served.
+/// Returns the reason why the cache over these members is refused; `None` if it is served.
 fn refusal(world: &World, members: Vec<Medium>) -> Option<String> {
     let mut again = world.reborn(members).unwrap();
     again.expect_failures();
@@ -82,14 +82,14 @@ fn refusal(world: &World, members: Vec<Medium>) -> Option<String> {
     }
 }
 
-/// A copy of the log is made while it is served; later it is put back, in the same session.
+/// Tests a copy of the log that is made while the log is served, and put back later in the same session.
 #[test]
 fn an_old_copy_of_the_log_is_refused_once_the_tail_has_passed_it() {
     for mode in MODES {
         let setup = Setup { mode, faults: Faults::Any, ..Setup::SMALL };
         let mut world = World::marked(&setup, LeftOut::Nothing).unwrap();
         let write = |world: &mut World, lba| {
-            // Beyond what would be a stream.
+            // Not adjacent, so not a stream.
             world.step(Step::Write { lba, nlb: 1, fua: true }).unwrap();
             world.step(Step::Settle { roll: lba }).unwrap();
         };
@@ -102,7 +102,7 @@ fn an_old_copy_of_the_log_is_refused_once_the_tail_has_passed_it() {
         let now = world.members_after_kill();
         assert_eq!(refusal(&world, now.clone()), None, "{mode:?}");
         if mode == Mode::WriteThrough {
-            // Nothing came into the log, which is the same as before.
+            // The log has not changed.
             continue;
         }
         let mixed = vec![old[0].clone(), now[1].clone()];
@@ -111,7 +111,7 @@ fn an_old_copy_of_the_log_is_refused_once_the_tail_has_passed_it() {
     }
 }
 
-/// Without a drain the tail need not move; then the records that were durable at the last mark tell an old
+/// Without a drain the tail need not move; then the records that were durable at the last mark reveal an old
 /// copy.
 #[test]
 fn a_log_that_lacks_what_was_durable_at_the_last_mark_is_refused() {
@@ -132,7 +132,8 @@ fn a_log_that_lacks_what_was_durable_at_the_last_mark_is_refused() {
     assert!(because.contains("old copy"), "{because}");
 }
 
-/// Whatever came before: of what the mark states, and the log does not hold, every change is noticed.
+/// Tests that after any history, every change of data that the mark states and the log does not hold is
+/// noticed.
 #[test]
 fn a_write_beside_the_cache_is_noticed() {
     let (mut noticed, mut stated) = (0, 0);

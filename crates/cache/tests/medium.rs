@@ -1,8 +1,9 @@
-//! A simulated device beneath the cache, a leg or the backing: what is visible, what a power cut may leave
-//! (by `plumb_crash`), and faults. Commands are carried out when the caller says so, in any order.
+//! A simulated device below the cache, a leg or the backing device: its visible contents, the possible
+//! contents after a power cut (by `plumb_crash`), and faults. The caller determines the order in which
+//! commands are executed.
 //!
-//! It keeps plain images rather than the extents of `plumb_sim`, for it is cloned, compared and damaged byte
-//! by byte.
+//! A medium keeps plain images rather than the extents of `plumb_sim`, since it is cloned, compared and
+//! damaged byte by byte.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -13,11 +14,10 @@ use plumb_block::{DeviceInfo, LbaRange, Op, Payload, VolatileCache};
 use plumb_crash::{Keep, Kind, Landing, Promise, Survival, Survivor, Window, below};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// One in so many commands in flight at a cut leaves a block that cannot be read.
+/// Number of commands in flight at a cut per one that leaves an unreadable block.
 const UNREADABLE_ODDS: u64 = 6;
 
-/// The bytes of a block. Devices share them, so that a copy of one costs little, and who they are is found
-/// out once.
+/// The bytes of a block. Devices share them, so that copies are cheap, and their hash is computed once.
 #[derive(Debug)]
 struct Page {
     bytes: Box<[u8]>,
@@ -49,19 +49,20 @@ pub(crate) struct Content {
 #[derive(Debug, Clone)]
 pub(crate) struct Medium {
     pub(crate) info: DeviceInfo,
-    /// Content that is left if all is lost that may be lost.
+    /// Content if everything that may be lost is lost.
     stored: Vec<Rc<Page>>,
     visible: Vec<Rc<Page>>,
-    /// Blocks that cannot be read until they are written: now, and if all is lost that may be lost.
+    /// Blocks that cannot be read until they are written.
     unreadable: BTreeSet<u64>,
+    /// Blocks that cannot be read if everything that may be lost is lost.
     stored_unreadable: BTreeSet<u64>,
     window: Window<Content>,
     next: u64,
-    /// Commands that failed and may land still, each with the last number that was given before it failed.
+    /// Failed commands that may still land, each with the last number assigned before its failure.
     failed: Vec<(u64, u64)>,
-    /// True if it is gone for good.
+    /// True if the device is lost permanently.
     pub(crate) is_dead: bool,
-    /// The blocks that were ever read, if anybody wants to know.
+    /// Blocks that were read, if they are recorded.
     read: BTreeSet<u64>,
     pub(crate) notes_reads: bool,
 }
@@ -127,7 +128,8 @@ impl Medium {
         Content { first: range.lba.0, pages }
     }
 
-    /// The command is done. Visible from now on; a flush covers what completed before it was submitted.
+    /// Completes the command. Its data is visible from now on; a flush covers commands completed before its
+    /// submission.
     pub(crate) fn complete(&mut self, id: u64, chance: &mut Xoshiro256PlusPlus) {
         let Some(command) = self.window.command(id).cloned() else {
             self.finish(id);
@@ -135,7 +137,7 @@ impl Medium {
                 self.failed.extract_if(.., |(_, last)| *last < id).map(|(id, _)| id).collect();
             return self.kill(&landing, chance);
         };
-        // A discard without promise may do nothing that one sees.
+        // A discard without a promise may have no visible effect.
         let promises = command.kind != (Kind::Discard { zeroes: false });
         if promises || below(chance, 2) == 0 {
             lay(&mut self.visible, command.range, &command.content);
@@ -153,8 +155,8 @@ impl Medium {
         window.complete(id, Landing::AtCompletion, &mut store);
     }
 
-    /// The command is answered with an error. Of a write each block has landed or not, and may land until a
-    /// cut, or until a flush completes that was submitted after it had failed.
+    /// Answers the command with an error. Each block of a write may have landed, or may land until a cut, or
+    /// until the completion of a flush submitted after the failure.
     pub(crate) fn fail(&mut self, id: u64, chance: &mut Xoshiro256PlusPlus) {
         self.window.fail(id);
         if let Some(command) = self.window.command(id).cloned() {
@@ -168,7 +170,7 @@ impl Medium {
         }
     }
 
-    /// Reads `range`; whether all of its blocks can be read.
+    /// Reads `range`. Returns true if all of its blocks can be read.
     pub(crate) fn read(&mut self, range: LbaRange, into: &mut [u8]) -> bool {
         assert!(self.info.holds(range), "a read of {range:?} is outside of {}", self.info.name);
         if self.notes_reads {
@@ -182,8 +184,8 @@ impl Medium {
         broken.is_none()
     }
 
-    /// The process that used the device was killed: of what was in flight all, nothing or some blocks have
-    /// landed.
+    /// Records that the process that used the device was killed: of commands in flight, all, none or some
+    /// blocks have landed.
     pub(crate) fn kill(&mut self, in_flight: &[u64], chance: &mut Xoshiro256PlusPlus) {
         for id in in_flight {
             let Some(command) = self.window.command(*id).cloned() else {
@@ -207,8 +209,7 @@ impl Medium {
         }
     }
 
-    /// Cuts the power: what survives is drawn. Nothing is in flight afterwards, and all that is left is
-    /// durable.
+    /// Cuts the power, and draws the survivors. Afterwards no command is in flight, and all data is durable.
     pub(crate) fn cut(&mut self, chance: &mut Xoshiro256PlusPlus, survival: Survival) {
         let drawn = self.window.draw(chance, survival);
         for one in &drawn.remainders {
@@ -237,7 +238,7 @@ impl Medium {
         self.failed.clear();
     }
 
-    /// The window of what a cut may take: for who enumerates.
+    /// Returns the window of commands that a cut may lose, for enumerations.
     pub(crate) const fn window(&self) -> &Window<Content> {
         &self.window
     }
@@ -260,7 +261,7 @@ impl Medium {
         left
     }
 
-    /// Makes these the bytes of `range`, durably, while nothing is at risk.
+    /// Sets the bytes of `range` durably, while nothing is at risk.
     pub(crate) fn overwrite(&mut self, range: LbaRange, bytes: &[u8]) {
         let content = Content { first: range.lba.0, pages: pages_of(bytes, self.block()).into() };
         lay(&mut self.stored, range, &content);
@@ -284,7 +285,7 @@ impl Medium {
         self.stored_unreadable.insert(lba);
     }
 
-    /// The blocks that were read since it was told to note that.
+    /// Returns the blocks that were read since they are recorded.
     pub(crate) fn blocks_read(&self) -> Vec<u64> {
         self.read.iter().copied().collect()
     }
@@ -294,21 +295,21 @@ impl Medium {
         self.visible.iter().map(|page| &page.bytes[..]).collect::<Vec<_>>().concat()
     }
 
-    /// Hashes the state that tells two devices apart on which nothing is at risk.
+    /// Hashes the state of a device on which nothing is at risk.
     pub(crate) fn hash(&self, hasher: &mut DefaultHasher) {
         self.stored.iter().for_each(|page| hasher.write_u64(page.hash()));
         self.stored_unreadable.hash(hasher);
     }
 }
 
-/// Takes the blocks of `range`, which were written, out of the unreadable ones.
+/// Removes the written blocks of `range` from the unreadable ones.
 fn forget(unreadable: &mut BTreeSet<u64>, range: LbaRange) {
     if !unreadable.is_empty() {
         unreadable.retain(|lba| !(range.lba.0..range.end().0).contains(lba));
     }
 }
 
-/// Puts the part of a content that belongs into `range` there.
+/// Copies the part of a content that belongs to `range` into the image.
 fn lay(image: &mut [Rc<Page>], range: LbaRange, content: &Content) {
     let from = (range.lba.0 - content.first) as usize;
     let pages = &content.pages[from..from + range.nlb as usize];

@@ -1,8 +1,8 @@
-//! Ordered mode: the backing alone, without its log, is what a power cut at some earlier moment would have
-//! left of it.
+//! Tests of ordered mode: the backing device alone, without the log, has a state that a power cut at some
+//! earlier moment could have left.
 //!
-//! That is: if it holds a write that was submitted after a flush was answered, then it holds everything that
-//! this flush covers.
+//! A backing device that holds a write submitted after the answer to a flush also holds everything that the
+//! flush covers.
 
 use plumb_block::conformance::{BlockContent, Content, Moment};
 use plumb_block::{Lba, LbaRange, Op};
@@ -18,8 +18,8 @@ use plumb_block::conformance::oracle::{Answer, SEED};
 
 const HISTORIES: u64 = 2_000;
 
-/// Runs a random history, in mode `first` and then ordered, and checks what the backing holds after a power
-/// cut that costs the log. Returns true if the backing was ordered by then.
+/// Runs a random history, in mode `first` and then ordered, and checks the backing device after a power cut
+/// with loss of the log. Returns true if the backing was ordered by then.
 fn run(seed: u64, first: Mode) -> Result<bool, String> {
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
     let drawn = Setup::draw(&mut chance);
@@ -58,7 +58,7 @@ fn run(seed: u64, first: Mode) -> Result<bool, String> {
     is_of_one_moment(answered, &found).map(|()| true)
 }
 
-/// Checks that `found`, a generation for each block that can be read, is what a cut at one moment leaves.
+/// Checks that `found`, a generation for each readable block, is a possible result of a cut at one moment.
 fn is_of_one_moment(answered: &[Answer], found: &[Option<u64>]) -> Result<(), String> {
     let of = |generation: u64| answered.iter().find(|one| one.generation == Some(generation));
     let submitted = |generation: u64| of(generation).map_or(0, |one| one.submitted);

@@ -1,5 +1,5 @@
-//! How fast writes come in when the log is full: in virtual time, over a leg that takes 100 us for everything
-//! and a backing device that does one thing at a time, 150 a second.
+//! Tests of the rate of writes into a full log: in virtual time, over a leg that takes 100 us for each
+//! command, and a backing device that executes 150 commands a second, one at a time.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ impl Disks {
         self.cache.submit(Request { tag: Tag(self.tag), op, range, payload, deadline: None }, self.now);
     }
 
-    /// The members begin with what the cache asks for.
+    /// Hands the actions of the cache to the members.
     fn hand_over(&mut self) {
         let mut actions = Vec::new();
         self.cache.take_actions(&mut actions);
@@ -82,7 +82,7 @@ impl Disks {
         }
     }
 
-    /// The next thing happens; the answers that come of it.
+    /// Handles the next event. Returns the resulting answers.
     fn go_on(&mut self) -> Vec<Completion> {
         self.hand_over();
         let event = self.cache.next_event();
@@ -120,7 +120,7 @@ impl Disks {
         }
     }
 
-    /// Returns `depth` of these at a time for so long: when each was answered, and how long that took.
+    /// Runs these requests, `depth` at a time, for `time`. Returns the time of each answer and its latency.
     fn load(&mut self, op: Op, bytes: u64, depth: u32, time: Nanos) -> Vec<(Nanos, Nanos)> {
         let (from, mut answered) = (self.now, Vec::new());
         (0..depth).for_each(|_| self.ask(op, bytes));
@@ -179,7 +179,8 @@ fn writes_of_4_kib_to_a_full_log_come_in_as_it_becomes_free() {
     check(4 << 10, 8);
 }
 
-/// A drain says how long it takes: from a tenth of it on within a factor of 2, until the last tenth.
+/// Tests the estimate of the time of a drain, which is within a factor of 2 between the first and the last
+/// tenth.
 #[test]
 fn the_time_that_a_drain_takes_is_said_within_a_factor_of_2() {
     for (bytes, writes) in [(4 << 10, 20_000), (64 << 10, 1000), (256 << 10, 300)] {
@@ -218,8 +219,8 @@ fn the_time_that_a_drain_takes_is_said_within_a_factor_of_2() {
     }
 }
 
-/// Returns the times at which the backing device was used while a write of 64 KiB came every `pause`, for
-/// `hours`, each as the first of those that follow each other within ten minutes.
+/// Returns the times at which the backing device was first used after a pause of ten minutes, with a write of
+/// 64 KiB every `pause` for `hours`.
 fn wakes_of_a_resting_device(destage: DestageOptions, pause: Nanos, hours: u64) -> (Vec<Nanos>, Disks) {
     let mut disks = Disks::with(1, destage);
     let (mut used, mut next) = (Vec::new(), Nanos::ZERO);
@@ -259,7 +260,7 @@ fn a_backing_device_rests_until_the_log_is_full_enough_or_its_oldest_record_old_
     let (by_age, _) = wakes_of_a_resting_device(by_age, Nanos::secs(60), 70);
     let gaps: Vec<u64> = by_age.windows(2).map(|pair| pair[1].since(pair[0]).0 / 60_000_000_000).collect();
     assert!(by_age.len() >= 10 && gaps.iter().all(|gap| (359..=364).contains(gap)), "{gaps:?} minutes");
-    // Without that a device is used soon after each write.
+    // Without rest a device is used soon after each write.
     let (eager, _) = wakes_of_a_resting_device(DestageOptions::DEFAULT, Nanos::secs(1200), 10);
     assert_eq!(eager.len(), 30);
 }

@@ -1,6 +1,7 @@
-//! Random histories of operations, power cuts, kills and faults, each from a seed of its own.
+//! Random histories of operations, power cuts, kills and faults, each from its own seed.
 //!
-//! `PLUMB_SEED` is the first seed, `PLUMB_HISTORIES` how many follow; without them 20,000 from seed 1 on.
+//! `PLUMB_SEED` is the first seed, `PLUMB_HISTORIES` the number of seeds; the default is 20,000 from seed 1
+//! on.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;

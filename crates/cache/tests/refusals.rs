@@ -1,5 +1,5 @@
 //! Devices that must not be opened: legs that are missing, stale, swapped, foreign or shrunk, and a backing
-//! of another size. Each is refused with a sentence, and nothing is served.
+//! of another size. Each is refused with a reason, and nothing is served.
 
 use plumb_block::{Bytes, Lba, LbaRange};
 use plumb_cache::{Cache, LegState, State};
@@ -25,7 +25,7 @@ fn used(setup: &Setup) -> Result<Vec<Medium>, String> {
     Ok(world.members_after_kill())
 }
 
-/// Returns why a cache over these members is refused.
+/// Returns the reason why a cache over these members is refused.
 fn refused(setup: &Setup, members: Vec<Medium>) -> Result<String, String> {
     let oracle = Oracle::new(setup.block as usize, setup.discard_zeroes, Content::Generation(0));
     let mut world = match World::over(setup, LeftOut::Nothing, members, oracle, false) {
@@ -80,7 +80,7 @@ fn what_is_not_the_log_of_this_backing_is_refused() {
     .unwrap();
 }
 
-/// A leg that was left behind holds what others have overwritten since.
+/// A stale leg holds data that the others have overwritten since.
 #[test]
 fn a_stale_leg_alone_is_refused() {
     let mut world = World::new(&MIRROR, LeftOut::Nothing).unwrap();
@@ -98,7 +98,7 @@ fn a_stale_leg_alone_is_refused() {
     eprintln!("a stale leg alone: {because}");
 }
 
-/// The leg that is left after the other one was lost so many times, and replaced in between.
+/// Returns the remaining leg after the other one was lost this number of times, and replaced in between.
 fn went_on_alone(lost: usize, times: u64) -> Medium {
     let mut world = World::new(&MIRROR, LeftOut::Nothing).unwrap();
     for time in 0..times {
@@ -115,7 +115,7 @@ fn went_on_alone(lost: usize, times: u64) -> Medium {
     world.members_after_kill().swap_remove(1 - lost)
 }
 
-/// Each may have what no other has, whichever of them has the later epoch or session.
+/// Each leg may have data that the other lacks, whichever has the later epoch or session.
 #[test]
 fn legs_that_have_lost_each_other_are_refused() {
     for (of_first, of_second) in [(1, 1), (1, 3), (3, 1)] {
@@ -140,8 +140,8 @@ fn opened(setup: &Setup, members: Vec<Medium>) -> Result<(Vec<Medium>, usize), S
     Ok((after, changed.ok_or("no superblock was written")?))
 }
 
-/// A power cut tore a version of the superblock on one leg only. The next version must not go to the slot of
-/// the last whole one there: a second cut would leave that leg without any.
+/// Tests two cuts, of which the first tears a version of the superblock on one leg only. The next version
+/// must not go to the slot of the last intact one there, or a second cut would leave that leg without any.
 #[test]
 fn two_power_cuts_in_a_row_leave_every_leg_a_whole_superblock() {
     let tear = |members: &mut Vec<Medium>, slot: usize| {
@@ -157,7 +157,7 @@ fn two_power_cuts_in_a_row_leave_every_leg_a_whole_superblock() {
     opened(&MIRROR, members).unwrap();
 }
 
-/// Whatever else is written to the start of a device takes its first superblocks.
+/// Foreign data written to the start of a device destroys its first superblocks.
 #[test]
 fn a_log_without_its_first_superblocks_is_found_by_those_at_its_end() {
     for layout in [Legs::Single, Legs::Mirror, Legs::Stripe] {

@@ -1,5 +1,5 @@
-//! A log that fails writes: the user does not notice, whatever crash comes, and the backing device has
-//! everything in the end; and a cache that moves to another log, killed at each step.
+//! Tests of a log that fails writes: the user does not notice, even with crashes, and the backing device has
+//! everything in the end. Tests of a move to another log, killed at each step.
 
 use plumb_cache::{Purpose, State, Wait};
 use plumb_crash::{Strategy, Survival};
@@ -77,7 +77,7 @@ fn a_log_that_is_read_only_when_it_is_opened_is_written_back_and_detached() {
             world.step(Step::Settle { roll: 3 }).unwrap();
             world.step(Step::Cut { roll: 4 }).unwrap();
             world.step(Step::Verify { roll: 5 }).unwrap();
-            // The oracle holds the backing device alone against what was written.
+            // The oracle compares the backing device alone with the written data.
             world.step(Step::Ask { what: Ask::Detach, roll: 6 }).unwrap();
         }
     }
@@ -100,7 +100,7 @@ fn a_record_that_fails_once_is_written_in_the_next_segment_and_the_log_goes_on()
     assert_eq!(world.state(), State::Serving);
 }
 
-/// Without a mark nothing says where a log ends that cannot be written: it stops as before.
+/// Without a mark nothing states the end of a log that cannot be written, so it stops.
 #[test]
 fn a_log_whose_backing_nobody_marks_stops_when_it_fails_twice() {
     let mut world = World::new(&Setup { faults: Faults::Any, ..Setup::SMALL }, LeftOut::Nothing).unwrap();
@@ -113,8 +113,8 @@ fn a_log_whose_backing_nobody_marks_stops_when_it_fails_twice() {
     assert!(matches!(world.state(), State::Latched { .. }));
 }
 
-/// The cache moves to another log; after each number of steps the process is killed, or the power cut, and it
-/// is opened over the log that the mark names. What was written is there, and the same goes on.
+/// Kills the process or cuts the power after each number of steps of a move to another log, and opens the
+/// cache over the log that the mark names. The written data is present, and the move continues.
 #[test]
 fn a_move_to_another_log_may_be_interrupted_at_each_step() {
     let mut steps_max = 0;
@@ -159,7 +159,7 @@ fn a_move_to_another_log_may_be_interrupted_at_each_step() {
     assert!(steps_max > 20);
 }
 
-/// Once the cache has moved the old log is refused, and a sealed log that lacks records is.
+/// Tests that after a move the old log is refused, and so is a sealed log that lacks records.
 #[test]
 fn the_log_that_a_cache_moved_from_is_refused() {
     let setup = Setup { destage_start: 2.0, faults: Faults::LogWrites, ..Setup::SMALL };
@@ -178,8 +178,8 @@ fn the_log_that_a_cache_moved_from_is_refused() {
             "bring back the log that was served last")));
 }
 
-/// The superblocks of a sealed log have an older tail than the mark: opened again, the mark keeps its own,
-/// and no record that was written back goes over what was written past the log.
+/// The superblocks of a sealed log have an older tail than the mark. Tests that after opening again, the mark
+/// keeps its tail, and no record that was already written back overwrites data that bypassed the log.
 #[test]
 fn a_sealed_log_that_is_opened_again_passes_what_it_has_passed() {
     for mode in MODES {

@@ -1,10 +1,9 @@
-//! Every flush, every write and every wait of the cache is needed: without any single one of them some
-//! history fails.
+//! Tests that every flush, write and wait of the cache is needed: without any of them some history fails.
 //!
-//! A purpose is left out by answering its commands as done without carrying them out; a wait by
-//! [`Waits::without`](plumb_cache::Waits::without). Those that matter for a moment that few histories hit
-//! have a test of their own, which brings that moment about (those of marks in `marks`); that of the flush
-//! before destaging, which no history of 120,000 hits, stands beside the core (`cache/tests/faults.rs`).
+//! A purpose is left out by answering its commands as done without executing them; a wait by
+//! [`Waits::without`](plumb_cache::Waits::without). If few histories reach the moment at which a purpose or
+//! wait matters, a separate test creates that moment (for marks in `marks`). The test of the flush before
+//! destaging, which none of 120,000 histories needs, is beside the core (`cache/tests/faults.rs`).
 
 use std::ops::ControlFlow;
 
@@ -18,11 +17,11 @@ use crate::history::{Ask, Fault, History, Step};
 use crate::setup::{Faults, LeftOut, Legs, Setup};
 use crate::world::World;
 
-/// Number of histories that are tried before nobody seems to notice.
+/// Number of histories that are tried before an omission counts as unnoticed.
 const TRIED_MAX: u64 = 6_000;
 
-/// Purposes that are left out, each with the first history that showed it; another one may, once histories
-/// are made otherwise.
+/// Purposes that are left out, each with the first history that shows it, which changes with the generation
+/// of histories.
 const PURPOSES: [(Purpose, u64); 18] = [
     (Purpose::ResilverRead, 3516),
     (Purpose::Resilver, 1144),
@@ -44,7 +43,7 @@ const PURPOSES: [(Purpose, u64); 18] = [
     (Purpose::EpochFlush, 549),
 ];
 
-/// Waits that are left out, each with the first history that showed it.
+/// Waits that are left out, each with the first history that shows it.
 const WAITS: [(Wait, u64); 10] = [
     (Wait::LegCopied, 228),
     (Wait::LowerSequences, 124),
@@ -58,7 +57,7 @@ const WAITS: [(Wait, u64); 10] = [
     (Wait::SegmentUnread, 17201),
 ];
 
-/// Returns the failure that this history shows if this is left out.
+/// Returns the failure of this history with the omission `left_out`.
 fn shown_by(left_out: LeftOut, seed: u64) -> Option<String> {
     let mut history = History::from_seed(seed);
     history.left_out = left_out;
@@ -88,7 +87,7 @@ fn assert_shown(all: impl IntoIterator<Item = (LeftOut, u64)>) {
     );
 }
 
-/// Lets every action complete but those of these purposes.
+/// Lets every action complete except those of these purposes.
 pub(crate) fn hold(world: &mut World, held: &[Purpose]) -> Result<(), String> {
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(0);
     while let Some(next) = world.in_flight().iter().position(|(purpose, _)| !held.contains(purpose)) {
@@ -97,8 +96,8 @@ pub(crate) fn hold(world: &mut World, held: &[Purpose]) -> Result<(), String> {
     Ok(())
 }
 
-/// The first outcome of a cut now that shows the user what must not be seen, but for refusals with these
-/// words.
+/// Fails with the first outcome of a cut at this moment that is wrong for the user, except refusals with
+/// these words.
 fn shown_by_a_cut(world: &World, but_for: &str) -> Result<(), String> {
     let mut shown = String::new();
     let all = every(world, Grain::Blocks, &mut Vec::new(), &mut |left| match judge(world, left) {
@@ -111,8 +110,8 @@ fn shown_by_a_cut(world: &World, but_for: &str) -> Result<(), String> {
     if all.is_break() { Err(shown) } else { Ok(()) }
 }
 
-/// A full log becomes larger; a record is flushed in its new room while the superblocks that have that shape
-/// are on their way.
+/// Lets a full log grow, and flushes a record in the new room while the superblocks with the new shape are in
+/// flight.
 fn written_in_new_room(left_out: LeftOut) -> Result<(), String> {
     let setup =
         Setup { room: 1, record_max: 28 << 10, destage_start: 2.0, bypass_after: None, ..Setup::SMALL };
@@ -134,8 +133,8 @@ fn a_larger_log_is_used_once_that_is_durable() {
     written_in_new_room(LeftOut::Wait(Wait::EpochDurable)).unwrap_err();
 }
 
-/// A leg was replaced; the other one is lost, and the power with it, as the superblocks are written that have
-/// it count.
+/// Loses the other leg and the power after the replacement of a leg, while the superblocks are written that
+/// let the new one count.
 fn other_leg_lost(left_out: LeftOut) -> Result<(), String> {
     let mut world = World::new(&Setup { layout: Legs::Mirror, ..Setup::SMALL }, left_out)?;
     world.step(Step::Write { lba: 0, nlb: 2, fua: true })?;
@@ -154,8 +153,8 @@ fn a_leg_is_flushed_before_it_counts() {
     other_leg_lost(LeftOut::Purpose(Purpose::ResilverFlush)).unwrap_err();
 }
 
-/// Returns true if damage of the last record is distinguished from a crash, once the cache has stopped and
-/// the power gone.
+/// Returns true if damage of the last record is distinguished from a crash, after the cache has stopped and
+/// lost its power.
 fn is_damage_known(left_out: LeftOut) -> Result<bool, String> {
     let mut world = World::new(&Setup::SMALL, left_out)?;
     world.step(Step::Write { lba: 0, nlb: 1, fua: true })?;
@@ -173,7 +172,7 @@ fn is_damage_known(left_out: LeftOut) -> Result<bool, String> {
     Ok(matches!(world.state(), State::Failed { because } if because.contains("were durable")))
 }
 
-/// Stopping is the only time at which the end of the log is said to be durable before another record says so.
+/// Only a stop records the end of the log as durable without another record.
 #[test]
 fn the_superblocks_of_a_stop_tell_damage_of_the_last_record_from_a_crash() {
     assert_eq!(is_damage_known(LeftOut::Nothing), Ok(true));
@@ -182,7 +181,7 @@ fn the_superblocks_of_a_stop_tell_damage_of_the_last_record_from_a_crash() {
     }
 }
 
-/// A damaged block of one leg is read from the other, which is lost then.
+/// Reads a damaged block of one leg from the other, which is then lost.
 fn failed_reads(left_out: LeftOut) -> Result<u64, String> {
     let setup = Setup { layout: Legs::Mirror, faults: Faults::Any, ..Setup::SMALL };
     let mut world = World::new(&setup, left_out)?;

@@ -1,4 +1,4 @@
-//! On what a history happens: the log, its legs, the backing, and what may break.
+//! Setup of a history: the log, its legs, the backing device, and the possible faults.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -14,30 +14,31 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::medium::Medium;
 use plumb_block::conformance::oracle::SEED;
 
-/// Step that is not done, or not waited for, to see whether anybody finds it.
+/// Step that is omitted, or not waited for, to test whether that is noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum LeftOut {
     Nothing,
-    /// Commands of this purpose are answered as done and not carried out.
+    /// Commands of this purpose are answered as done, but not executed.
     Purpose(Purpose),
-    /// The cache does not wait for this.
+    /// The cache omits this wait.
     Wait(Wait),
 }
 
 /// Faults that may happen in a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Faults {
-    /// Nothing but power and processes.
+    /// Only power cuts and kills.
     None,
-    /// One leg of a mirror at a time, the next after that one was replaced: the user must not notice.
+    /// One leg of a mirror at a time, and the next one after a replacement: the user must not notice.
     OneLeg,
-    /// Legs of a log that is no mirror fail writes, and the user must not notice: somebody marks the backing.
+    /// Legs of a log that is not a mirror fail writes, and the user must not notice, since the backing device
+    /// is marked.
     LogWrites,
-    /// Anything: requests may fail, but nothing wrong is ever read, and no flush that covers it lost.
+    /// All faults: requests may fail, but wrong data is never read, and flushed data is never lost.
     Any,
 }
 
-/// How the legs share the log.
+/// Layout of the log on its legs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Legs {
     Single,
@@ -61,12 +62,12 @@ pub(crate) struct Setup {
     pub(crate) leg_transfer: u64,
     pub(crate) segment_bytes: u64,
     pub(crate) segments: u64,
-    /// How many more segments each leg has room for.
+    /// Number of further segments for which each leg has room.
     pub(crate) room: u64,
     pub(crate) backing_bytes: u64,
-    /// Most requests lie in the first so many blocks.
+    /// Number of blocks at the start that receive most requests.
     pub(crate) hot: u64,
-    /// True if the backing promises zeroes for what is discarded.
+    /// True if the backing device promises zeroes for discarded blocks.
     pub(crate) discard_zeroes: bool,
     pub(crate) mode: Mode,
     pub(crate) faults: Faults,
@@ -112,7 +113,7 @@ impl Setup {
             3 if layout == Legs::Mirror => Faults::OneLeg,
             _ => Faults::Any,
         };
-        // Long writes are dear: few histories have room for them.
+        // Long writes are expensive, so few histories have room for them.
         let is_large = below(chance, 40) == 0;
         let mut setup = Self {
             cache: 1,
@@ -170,13 +171,13 @@ impl Setup {
     fn leg(&self, number: usize) -> DeviceInfo {
         let size = self.grown(self.room);
         let info = DeviceInfo::plain(format!("leg {number}"), size, Bytes(self.leg_block));
-        // In protected mode somebody vouches for the legs.
+        // In protected mode the user vouches for the legs.
         let cache = if self.mode == Mode::Protected { VolatileCache::None } else { VolatileCache::Enabled };
         DeviceInfo { volatile_cache: cache, fua_native: true, transfer_max: Bytes(self.leg_transfer), ..info }
     }
 
-    /// Returns the size that a leg needs for its segments and so many more, the superblocks, and a little
-    /// over.
+    /// Returns the size that a leg needs for its segments and `segments` more, the superblocks, and a little
+    /// extra.
     pub(crate) const fn grown(&self, segments: u64) -> Bytes {
         Bytes((self.segments + segments) * self.segment_bytes + (8 << 12))
     }

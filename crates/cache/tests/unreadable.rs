@@ -1,5 +1,6 @@
-//! A log that cannot be read at more places than its superblock can name: it does not become free there, but
-//! all else is on the backing device, and it goes on once enough of them were overwritten.
+//! Tests of a log that cannot be read at more places than its superblock can name: these places are not
+//! freed, but all other data reaches the backing device, and freeing continues once enough of them were
+//! overwritten.
 
 use plumb_block::Bytes;
 
@@ -7,8 +8,9 @@ use crate::history::{Ask, Step};
 use crate::setup::{Faults, LeftOut, Setup};
 use crate::world::World;
 
-/// Number of places that the superblock can name, and how many there are.
+/// Number of places that the superblock can name.
 const NAMED: u64 = 240;
+/// Number of places that cannot be read.
 const PLACES: u64 = 250;
 
 const SETUP: Setup = Setup {

@@ -1,6 +1,5 @@
-//! The cache as a state machine, the simulated devices beneath it, and the oracle of its user, in one thread
-//! and without a clock: commands complete in whatever order is drawn, and the power goes whenever a step says
-//! so.
+//! The cache as a state machine, the simulated devices below it, and the oracle of its user, in one thread
+//! and without a clock: commands complete in a random order, and steps cut the power at any time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,16 +34,16 @@ const READ_MAX: u64 = 65536;
 /// A command of the cache that a device has not answered.
 struct Flight {
     action: Action,
-    /// Number of the command at the device; none for reads, and for commands that are answered and not
-    /// carried out.
+    /// Number of the command at the device; none for reads, and for commands that are answered but not
+    /// executed.
     ticket: Option<u64>,
 }
 
-/// Everything.
+/// Cache, devices and oracle of a history.
 pub(crate) struct World {
     setup: Setup,
     left_out: LeftOut,
-    /// None only while it is opened again.
+    /// The cache; `None` only while it is opened again.
     cache: Option<Cache>,
     /// The legs, then the backing.
     pub(crate) members: Vec<Medium>,
@@ -53,17 +52,17 @@ pub(crate) struct World {
     now: Nanos,
     flights: Vec<Flight>,
     tag: u64,
-    /// Faults to come: a command of this kind at this member, after so many more.
+    /// Pending faults: member, kind of the failing command, and number of such commands before it.
     faults: Vec<(usize, FaultKind, u64)>,
-    /// Legs that come back at the next restart as they went.
+    /// Absent legs that return unchanged at the next restart.
     away: Vec<usize>,
-    /// Legs of which a command failed: others may have gone on without them.
+    /// Legs with a failed command: the others may have continued without them.
     failed_legs: BTreeSet<usize>,
     /// Legs that can be read and not written.
     pub(crate) read_only: BTreeSet<usize>,
     /// Legs of the log from which the cache moves to another.
     old_legs: Option<Vec<Medium>>,
-    /// Leg to which everything happens until it is replaced, for [`Faults::OneLeg`].
+    /// Leg that gets all faults until it is replaced, for [`Faults::OneLeg`].
     weak_leg: usize,
     /// True if a leg was replaced, and nothing has happened since.
     is_replaced: bool,
@@ -71,15 +70,15 @@ pub(crate) struct World {
     pub(crate) is_degraded: bool,
     /// True if anything broke, so that requests may fail.
     is_broken: bool,
-    /// True if so much broke that nothing can be asked of the cache any more.
+    /// True if so much broke that nothing is required of the cache any more.
     pub(crate) is_hopeless: bool,
-    /// True if that is so from the next restart on.
+    /// True if nothing is required of the cache from the next restart on.
     is_hopeless_later: bool,
-    /// Every purpose that was carried out, with how often.
+    /// Purposes of executed actions, with their number.
     pub(crate) seen: BTreeMap<Purpose, u64>,
     /// Number of reads that were answered with an error.
     pub(crate) failed_reads: u64,
-    /// Mark of the backing device, where somebody marks it.
+    /// Mark of the backing device, if it is marked.
     pub(crate) marking: Option<Marking>,
     trace: bool,
 }
@@ -93,7 +92,7 @@ impl World {
         Ok(world)
     }
 
-    /// Returns a cache over these members, which begins recovery, and what its user may see.
+    /// Returns a world with a cache over these members, which begins recovery, and a new oracle.
     pub(crate) fn over(
         setup: &Setup,
         left_out: LeftOut,
@@ -147,7 +146,7 @@ impl World {
         })
     }
 
-    /// Returns the world that would be there if the power were cut now, and this were left on the members.
+    /// Returns the world after a power cut at this moment that leaves these members.
     pub(crate) fn reborn(&self, members: Vec<Medium>) -> Result<Self, String> {
         let mut oracle = self.oracle.clone();
         oracle.cut();
@@ -157,7 +156,8 @@ impl World {
         Ok(world)
     }
 
-    /// Something is broken beneath: requests may fail from now on, unless another leg has it all.
+    /// Records that something below is broken: requests may fail from now on, unless another leg has all
+    /// data.
     pub(crate) const fn expect_failures(&mut self) {
         self.is_broken = true;
     }
@@ -167,7 +167,7 @@ impl World {
         self.flights.iter().map(|flight| (flight.action.purpose, flight.action.request.op)).collect()
     }
 
-    /// Does one step. What the user must not see is an error.
+    /// Executes one step. Fails if the user sees something wrong.
     pub(crate) fn step(&mut self, step: Step) -> Result<(), String> {
         if self.is_hopeless {
             return Ok(());
@@ -222,7 +222,7 @@ impl World {
         let is_data = matches!(op, Op::Read | Op::Write { .. });
         let buffer = if is_data { self.buffers.take(length) } else { None };
         if is_data && buffer.is_none() {
-            // Too much is in flight.
+            // Too many requests are in flight.
             return Ok(());
         }
         self.tag += 1;
@@ -241,7 +241,7 @@ impl World {
         self.pump()
     }
 
-    /// Hands over what the cache asks for, and judges what it answers.
+    /// Hands over the actions of the cache, and judges its answers.
     pub(crate) fn pump(&mut self) -> Result<(), String> {
         let mut actions = Vec::new();
         self.cache().take_actions(&mut actions);
@@ -276,7 +276,7 @@ impl World {
         }
     }
 
-    /// A command in flight is answered.
+    /// Answers a command in flight.
     pub(crate) fn complete(&mut self, index: usize, chance: &mut Xoshiro256PlusPlus) -> Result<(), String> {
         let Flight { action, ticket } = self.flights.remove(index);
         let number = member(&self.setup, action.member);
@@ -292,7 +292,7 @@ impl World {
             fails |= fault.2 == 0;
         }
         let is_refused = kind == FaultKind::Write && self.read_only.contains(&number);
-        // Nobody is to notice a failed write of a log that is sealed then.
+        // The user must not notice a failed write of a log that is then sealed.
         let is_noticed = !(kind == FaultKind::Write && self.setup.faults == Faults::LogWrites);
         let medium = &mut self.members[number];
         let mut payload = action.request.payload;
@@ -320,7 +320,7 @@ impl World {
         self.pump()
     }
 
-    /// Lets so many commands complete. Where none is in flight, time goes on to the next event.
+    /// Lets `commands` commands complete. If none is in flight, time advances to the next event.
     fn run(&mut self, commands: u64, chance: &mut Xoshiro256PlusPlus) -> Result<(), String> {
         for _ in 0..commands {
             if !self.advance(Nanos(u64::MAX), chance)? {
@@ -330,7 +330,7 @@ impl World {
         Ok(())
     }
 
-    /// Returns one command completes, or time goes on to the next event before `until`; false if there is
+    /// Completes one command, or advances time to the next event before `until`. Returns false if there is
     /// neither.
     fn advance(&mut self, until: Nanos, chance: &mut Xoshiro256PlusPlus) -> Result<bool, String> {
         let is_turn = self.marking.is_some() && (self.flights.is_empty() || below(chance, 4) == 0);
@@ -381,7 +381,7 @@ impl World {
         Err("time does not pass".to_owned())
     }
 
-    /// Reads all that was ever written, and a little that was not.
+    /// Reads everything that was ever written, and a little that was not.
     pub(crate) fn verify(&mut self, chance: &mut Xoshiro256PlusPlus) -> Result<(), String> {
         self.settle(chance)?;
         let mut ranges = self.oracle.written(READ_MAX / self.setup.block);
@@ -395,7 +395,7 @@ impl World {
         self.settle(chance)
     }
 
-    /// Opens the cache again over what is there.
+    /// Opens the cache again over the present members.
     fn restart(&mut self, chance: &mut Xoshiro256PlusPlus) -> Result<(), String> {
         self.cache = None;
         self.flights.clear();
@@ -408,8 +408,8 @@ impl World {
         for leg in std::mem::take(&mut self.away) {
             self.members[leg].is_dead = false;
         }
-        // Whoever starts a mirror while one of its legs is gone, or may go, has to say that it counts no
-        // more. Of one that was just replaced nothing need be said.
+        // To start a mirror while a leg is lost, or may be lost, the user must state that the leg no longer
+        // counts, unless it was just replaced.
         let is_one_gone = self.members.iter().any(|medium| medium.is_dead);
         let degraded = is_one_gone || (self.setup.faults == Faults::OneLeg && !self.is_replaced);
         self.is_degraded = degraded;
@@ -421,7 +421,7 @@ impl World {
     }
 
     fn ask(&mut self, what: Ask, chance: &mut Xoshiro256PlusPlus) -> Result<(), String> {
-        // Nothing can be asked before recovery has ended.
+        // The cache accepts no commands before recovery has ended.
         self.pump()?;
         while self.state() == State::Recovering && self.advance(Nanos(u64::MAX), chance)? {}
         let now = self.now;
@@ -448,7 +448,7 @@ impl World {
                 return self.move_log(u64::MAX, chance).map(drop);
             }
             Ask::Replace { leg, is_same } => return self.replace(leg, is_same, chance),
-            // Nobody vouches for legs that lose what they cache.
+            // The user does not vouch for legs with a volatile cache.
             Ask::Mode(Mode::Protected) if self.setup.mode != Mode::Protected => {}
             Ask::Mode(mode) => {
                 self.cache().set_mode(mode, now);
@@ -459,10 +459,10 @@ impl World {
         self.pump()
     }
 
-    /// Waits until the cache has stopped, judges what that promises, and starts it again.
+    /// Waits until the cache has stopped, judges the promises of a stop, and starts it again.
     fn stopped(&mut self, chance: &mut Xoshiro256PlusPlus, is_detached: bool) -> Result<(), String> {
         self.pump()?;
-        // A fault may keep a cache from being emptied for ever.
+        // A fault may prevent a cache from ever becoming empty.
         let patience = if self.is_broken { PATIENCE_BROKEN } else { PATIENCE };
         for _ in 0..patience {
             match self.state() {
@@ -497,7 +497,7 @@ impl World {
         self.cache.as_mut().expect("a cache is open")
     }
 
-    /// Returns how the cache is.
+    /// Returns the state of the cache.
     pub(crate) fn state(&self) -> State {
         self.cache.as_ref().expect("a cache is open").state()
     }

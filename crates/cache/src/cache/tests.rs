@@ -1,5 +1,5 @@
-//! The whole machine over members that are arrays: what is written is read back, across openings, whatever
-//! the order in which actions complete.
+//! Tests of the whole state machine over members that are arrays: written data is read back, even after
+//! openings, for any order in which actions complete.
 
 mod faults;
 mod grown;
@@ -93,7 +93,7 @@ impl Rig {
         self.run();
     }
 
-    /// Marks the backing device as is wanted; the last mark.
+    /// Marks the backing device as requested. Returns the last mark.
     fn mark(&mut self) -> Option<Mark> {
         let mut last = None;
         while let Some(mark) = self.cache.to_mark() {
@@ -104,7 +104,7 @@ impl Rig {
         last
     }
 
-    /// Does actions in any order until none is left.
+    /// Executes actions in any order until none is left.
     fn run(&mut self) {
         loop {
             self.cache.take_actions(&mut self.pending);

@@ -1,5 +1,4 @@
-//! The sweep of a batch: runs in the order of addresses (C-SCAN), merged with what goes on where they end,
-//! whatever its age.
+//! The sweep of a batch: runs in order of addresses (C-SCAN), merged with adjacent data of any age.
 
 use plumb_block::{Buffer, Bytes, ExtentMap, Lba, LbaRange, Op, Payload};
 
@@ -12,17 +11,17 @@ use crate::gather::{Gather, Gathers, Goal, parts, readable};
 use crate::index::Entry;
 use crate::mark::Marks;
 
-/// Largest distance in bytes behind a run of the batch, and largest number, of the neighbours that are
-/// destaged with it, whatever their age. The arm of a disk is there, and what lies on the same track costs
-/// part of a turn. Elsewhere each is one more write, and might have been overwritten.
+/// Limits for destaging neighbours of any age together with a run of the batch: maximum distance in bytes
+/// behind it, and maximum number. The arm of a disk is there already, and data on the same track costs only
+/// part of a revolution. On other devices each is an additional write that might have been absorbed later.
 const NEAR: (u64, u32) = (64 << 10, 15);
-/// Largest distance in bytes and largest number, as in [`NEAR`], for a drive that says that it rotates.
+/// Limits like [`NEAR`], for a drive that reports that it rotates.
 const NEAR_ON_PLATTER: (u64, u32) = (256 << 10, 63);
-/// The largest zeroing at a time, in bytes.
+/// Maximum size of one zeroing in bytes.
 const ZEROES_MAX: u64 = 1 << 30;
 
 impl Destage {
-    /// Begins to destage the next run of the sweep, if there is one and it may; returns true if it did.
+    /// Starts to destage the next run of the sweep if possible; returns true if it did.
     pub(super) fn begin_run(&mut self, base: &mut Base, marks: &mut Marks, gathers: &mut Gathers) -> bool {
         let (now, used) = (base.io.now(), self.pressure(base));
         let limit = base.pace.runs_max(now, used, self.is_draining);
@@ -52,7 +51,7 @@ impl Destage {
         true
     }
 
-    /// Returns the next run of the sweep. Without one the sweep is at its end.
+    /// Returns the next run of the sweep; `None` at its end.
     fn next_run(&mut self, base: &Base) -> Option<Run> {
         let geometry = base.log.geometry;
         let (data_max, blocks) = (base.devices.backing_transfer_max(), base.devices.backing().blocks());
@@ -113,8 +112,8 @@ impl Destage {
         }
     }
 
-    /// Writes a run that was read; without its bytes it has failed. What no leg has whole is tried again for
-    /// a while, and then left out.
+    /// Writes a run after it was read; without `bytes` the read failed. Blocks that no leg has intact are
+    /// retried for a while and then given up.
     pub(crate) fn write_run(
         &mut self,
         base: &mut Base,
@@ -154,8 +153,8 @@ impl Destage {
         base.io.step();
     }
 
-    /// Marks the blocks of `unreadable` whose newest version is still that of `entries` as unreadable, until
-    /// they are overwritten.
+    /// Marks blocks of `unreadable` as unreadable until they are overwritten, unless they have changed since
+    /// `entries`.
     fn leave_out(&mut self, base: &mut Base, entries: &ExtentMap<Entry>, unreadable: &[LbaRange]) {
         for (range, entry) in unreadable.iter().flat_map(|left| entries.over(*left)) {
             for range in base.index.leave_unreadable(range, *entry) {

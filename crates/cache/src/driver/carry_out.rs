@@ -1,4 +1,4 @@
-//! Requests to one device, one after the other: what makes a cache, and markers.
+//! Serial requests to one device, to create a cache and to write markers.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use plumb_block::{
 
 use crate::{BUFFER, Cache, InitialWrite, LOG_BLOCK, Member, Settings};
 
-/// A queue that carries out one request after the other. To open one costs more than a request.
+/// A queue that executes one request at a time. Opening it costs more than a request.
 pub struct SerialRequests {
     name: String,
     queue: Box<dyn Queue>,
@@ -19,17 +19,17 @@ impl SerialRequests {
     /// Opens a queue to `device`.
     ///
     /// # Errors
-    /// If the device gives none.
+    /// If the device cannot open a queue.
     pub fn open(device: &dyn Device) -> Result<Self> {
         let pool = Pool::new(PoolShape { buffer: Bytes::kib(4), count: 1, alignment: Bytes::kib(4) })?;
         let queue = device.open_queue(QueueOptions { depth: 1, pool })?;
         Ok(Self { name: device.info().name, queue })
     }
 
-    /// Carries out a request. Returns what it brought or read.
+    /// Executes a request. Returns its payload.
     ///
     /// # Errors
-    /// If it fails; the next one may succeed.
+    /// If the request fails; later ones may succeed.
     pub fn carry_out(&mut self, request: Request) -> Result<Payload> {
         let failed = |kind| Error::new(kind, "write the cache's data to", self.name.as_str());
         if self.queue.submit(request).is_err() {
@@ -45,19 +45,19 @@ impl SerialRequests {
     }
 }
 
-/// Carries out `requests`, each when the one before is done. What they brought or read comes back in order.
+/// Executes `requests` one after the other. Returns their payloads in order.
 ///
 /// # Errors
-/// The first that fails; those after it were not tried.
+/// The first failure; later requests were not tried.
 pub fn carry_out(device: &dyn Device, requests: impl IntoIterator<Item = Request>) -> Result<Vec<Payload>> {
     let mut queue = SerialRequests::open(device)?;
     requests.into_iter().map(|request| queue.carry_out(request)).collect()
 }
 
-/// Makes a cache on these legs, durably. The backing device keeps what it has.
+/// Creates a cache on these legs, durably. The backing device is not changed.
 ///
 /// # Errors
-/// If the settings cannot be met by the devices, or a write fails.
+/// If the devices cannot satisfy the settings, or a write fails.
 pub fn create(settings: &Settings, legs: &[Arc<dyn Device>], backing: &DeviceInfo) -> Result<()> {
     let infos: Vec<_> = legs.iter().map(|leg| leg.info()).collect();
     let writes = Cache::create(settings, &infos, backing)?;
@@ -68,10 +68,10 @@ pub fn create(settings: &Settings, legs: &[Arc<dyn Device>], backing: &DeviceInf
     Ok(())
 }
 
-/// Writes zeroes, durably, where superblocks are: this device is a leg of no cache any more.
+/// Overwrites the superblocks with zeroes, durably: the device is then a leg of no cache.
 ///
 /// # Errors
-/// If a write fails; it may be one still.
+/// If a write fails; the device may then still be a leg.
 pub fn erase(leg: &dyn Device) -> Result<()> {
     let zeroes = [0; LOG_BLOCK as usize];
     write(leg, Cache::superblocks_of(&leg.info()).map(|range| (range, &zeroes[..])))

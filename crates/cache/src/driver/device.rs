@@ -1,4 +1,4 @@
-//! [`CachedDevice`]: a cache over open devices, as a [`Device`](plumb_block::Device) of its own.
+//! [`CachedDevice`]: a cache on open devices, presented as a [`Device`].
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,12 +20,12 @@ use crate::{Cache, LegState, Mark, Member, NewLog, Options, State};
 pub struct Members {
     /// Devices of the legs, by number; `None` for a missing leg.
     pub legs: Vec<Option<Arc<dyn Device>>>,
-    /// The device that is cached, without the place of the marker.
+    /// Cached device, without the space of the marker.
     pub backing: Arc<dyn Device>,
 }
 
 impl Members {
-    /// Returns the devices that are present, each with its name.
+    /// Returns the present devices with their names.
     pub fn present(&self) -> impl Iterator<Item = (Member, &Arc<dyn Device>)> {
         let legs = self.legs.iter().enumerate();
         let legs = legs.filter_map(|(leg, device)| Some((Member::Leg(leg), device.as_ref()?)));
@@ -33,8 +33,8 @@ impl Members {
     }
 }
 
-/// A cache that serves. Clones are the same cache. When the last of them and of its queues is gone it stops;
-/// what was acknowledged stands in the log then.
+/// A running cache. Clones refer to the same cache. When the last of them and of its queues is dropped it
+/// stops; acknowledged data is then in the log.
 #[derive(Clone)]
 pub struct CachedDevice {
     running: Arc<RunningCache>,
@@ -43,12 +43,12 @@ pub struct CachedDevice {
 }
 
 impl CachedDevice {
-    /// Opens the cache whose log is on these legs: recovers, and serves then, unless the options say that it
-    /// is only looked at. In real time every thread that uses the cache polls the queues of the members:
-    /// those of files are to be opened as shared ones (`FileOptions::shared` of plumb-linux).
+    /// Opens the cache whose log is on these legs, recovers it and starts to serve, except in a dry run. In
+    /// real time every thread that uses the cache polls the queues of the members, so file members must be
+    /// opened as shared (`FileOptions::shared` of plumb-linux).
     ///
     /// # Errors
-    /// The sentence of the core, if it refuses or cannot; a member that gives no queue.
+    /// The core's message if it refuses or fails; or the error of a member that cannot open a queue.
     pub fn open(options: Options, members: Members, time: Time) -> Result<Self> {
         let infos = members.legs.iter().map(|leg| leg.as_ref().map(|leg| leg.info())).collect();
         let memory = options.memory.clone();
@@ -61,7 +61,7 @@ impl CachedDevice {
         let place = || members.backing.info().name;
         let served = running.wait_for(|core| match core.state() {
             State::Recovering => None,
-            // Stopped: it was only to be looked at.
+            // Stopped: it was a dry run.
             State::Serving | State::Stopped { .. } => Some(Ok(())),
             State::Failed { because } | State::Latched { because } => Some(Err(because)),
         })?;
@@ -75,56 +75,56 @@ impl CachedDevice {
         }
     }
 
-    /// Looks at the core.
+    /// Inspects the core.
     pub fn look<R>(&self, look: impl FnOnce(&Cache) -> R) -> R {
         self.running.look(look)
     }
 
-    /// Returns the latency of the requests of clients, since the cache was opened.
+    /// Returns the latency of client requests since the cache was opened.
     pub fn latency(&self) -> LatencyByRequest {
         self.running.latency()
     }
 
-    /// Tells the core something.
+    /// Modifies the core.
     pub fn with<R>(&self, tell: impl FnOnce(&mut Cache, Nanos) -> R) -> R {
         self.running.with(tell)
     }
 
-    /// Waits until `look` finds what it waits for.
+    /// Waits until `look` returns a value.
     ///
     /// # Errors
-    /// If the system cannot wait, or if in virtual time nothing will ever happen.
+    /// If the system cannot wait, or nothing will ever happen in virtual time.
     pub fn wait_for<R>(&self, look: impl FnMut(&mut Cache) -> Option<R>) -> Result<R> {
         let stuck = || Error::new(ErrorKind::PowerLost, "wait for", "a cache that makes no more progress");
         self.running.wait_for(look)?.ok_or_else(stuck)
     }
 
     /// Waits for the next mark of the backing device: see [`Cache::to_mark`]. `None` once another thread has
-    /// said that [it is over](Self::end_marking).
+    /// called [`end_marking`](Self::end_marking).
     pub fn wait_to_mark(&self, is_over: &AtomicBool) -> Option<Mark> {
         self.running.wait_to_mark(is_over)
     }
 
-    /// Nobody waits in [`wait_to_mark`](Self::wait_to_mark) for this any more.
+    /// Ends the wait in [`wait_to_mark`](Self::wait_to_mark).
     pub fn end_marking(&self, is_over: &AtomicBool) {
         self.running.end_marking(is_over);
     }
 
-    /// Ends at once, as a killed process does: nothing more goes to a device of it, and nobody is answered
-    /// any more.
+    /// Ends immediately, like a killed process: no further requests go to its devices, and no further answers
+    /// to clients.
     pub fn halt(&self) {
         self.running.halt();
     }
 
-    /// Returns the devices that it stands on.
+    /// Returns the members.
     pub fn members(&self) -> MutexGuard<'_, Members> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a leg of a mirror out, and lets go of its device. Returns once the log says so durably.
+    /// Removes a leg of a mirror and releases its device. Returns once the log records that durably.
     ///
     /// # Errors
-    /// If it is the last that has everything, or the cache does not serve.
+    /// If it is the last leg with complete data, or the cache does not serve.
     pub fn retire_leg(&self, leg: usize) -> Result<()> {
         self.with(|core, now| core.retire_leg(leg, now))?;
         self.wait_for(|core| match core.status() {
@@ -136,8 +136,8 @@ impl CachedDevice {
         Ok(())
     }
 
-    /// Puts a device into the place of a leg that was taken out: what is on it goes. `before` is done when it
-    /// has been blanked; the device is copied to after this returns.
+    /// Replaces a removed leg by a device, whose contents are lost. Calls `before` after the device was
+    /// blanked. The contents are copied after this returns.
     ///
     /// # Errors
     /// If the device is too small or fails, another leg is being copied to, or `before` fails.
@@ -157,30 +157,29 @@ impl CachedDevice {
         Ok(())
     }
 
-    /// Checks that [`grow`](Self::grow) would begin now.
+    /// Checks that [`grow`](Self::grow) would start now.
     ///
     /// # Errors
-    /// As [`grow`](Self::grow).
+    /// Fails as [`grow`](Self::grow) does.
     pub fn may_grow(&self, size: Bytes) -> Result<()> {
         let legs = self.legs();
         self.look(|core| core.may_grow(size, &legs))
     }
 
-    /// Has the log use `size` of each device: see [`Cache::grow`].
+    /// Extends the log to `size` of each device: see [`Cache::grow`].
     ///
     /// # Errors
-    /// If the log would not become larger, or a device has not that much.
+    /// If the log would not become larger, or a device is too small.
     pub fn grow(&self, size: Bytes) -> Result<()> {
         let legs = self.legs();
         self.with(|core, now| core.grow(size, legs, now))
     }
 
-    /// Has the cache take all of `backing`, its backing device that has grown; `witnesses` are those of it.
-    /// `mark` marks the device with its new size, durably.
+    /// Extends the cache to all of `backing`, its backing device after growing; `witnesses` are those of the
+    /// larger device. `mark` must mark the device with its new size, durably.
     ///
     /// # Errors
-    /// If the cache does not serve, its log is not written any more, or `mark` fails: the cache is as large
-    /// as before then.
+    /// If the cache does not serve, its log is sealed, or `mark` fails: the cache then keeps its size.
     pub fn grow_backing(
         &self,
         backing: Arc<dyn Device>,
@@ -204,13 +203,13 @@ impl CachedDevice {
         grown.map(|()| self.members().backing = backing)
     }
 
-    /// Has an empty log on `legs` take the place of a [spent](Cache::is_log_spent) one: what is on them goes.
-    /// `before` is done when they have been blanked. Returns once the mark on the backing device says so, and
-    /// lets go of the old devices, which it returns.
+    /// Replaces a [spent](Cache::is_log_spent) log by an empty one on `legs`, whose contents are lost. Calls
+    /// `before` after they were blanked. Returns the released old devices once the mark on the backing device
+    /// names the new log.
     ///
     /// # Errors
-    /// If the log is not spent, a device cannot hold the new one or fails, or `before` fails. Then there is
-    /// no log, and writes go to the backing device.
+    /// If the log is not spent, a device is unsuitable or fails, or `before` fails. Then there is no log, and
+    /// writes go to the backing device.
     pub fn move_log(
         &self,
         new: NewLog,
@@ -241,13 +240,13 @@ impl CachedDevice {
         Ok(old.into_iter().flatten().collect())
     }
 
-    /// Returns the devices of the log as they are now.
+    /// Returns the current devices of the log.
     fn legs(&self) -> Vec<Option<DeviceInfo>> {
         self.members().legs.iter().map(|leg| leg.as_ref().map(|leg| leg.info())).collect()
     }
 }
 
-/// Returns a queue to a member.
+/// Opens a queue to a member.
 fn queue_of(device: &dyn Device, memory: &Pool) -> Result<Box<dyn Queue>> {
     device.open_queue(QueueOptions { depth: DEPTH, pool: memory.clone() })
 }
@@ -270,8 +269,8 @@ impl Device for CachedDevice {
         }))
     }
 
-    /// Returns all of `range` as one extent of unknown state. What was written is in the log or on the
-    /// backing device; which, and whether anything was, is reported by status.
+    /// Returns all of `range` as one extent of unknown state. Written data is in the log or on the backing
+    /// device; the status shows how much.
     fn extents(&self, range: LbaRange) -> Result<Vec<Extent>> {
         Ok(vec![Extent { range, state: ExtentState::Unknown }])
     }

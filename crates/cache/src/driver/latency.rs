@@ -1,13 +1,13 @@
-//! Latency of client requests, as the front queues answer them.
+//! Latency of client requests, as seen by the front queues.
 
 use plumb_block::{Nanos, Op};
 use plumb_measure::{Buckets, Histogram, Latency};
 use serde::{Deserialize, Serialize};
 
-/// Significant digits of the histograms: one percent in about 30 KiB each.
+/// Significant digits of the histograms: a resolution of one percent in about 30 KiB each.
 const DIGITS: u8 = 2;
 
-/// Latency of the requests of clients by kind, since the cache was opened; left out where there was none.
+/// Latency of client requests by kind since the cache was opened; kinds without requests are absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyByRequest {
     /// Reads.
@@ -22,7 +22,7 @@ pub struct LatencyByRequest {
 }
 
 impl LatencyByRequest {
-    /// Returns the kinds of requests that there were, each with its name.
+    /// Returns the kinds of requests that occurred, with their names.
     pub fn by_name(&self) -> impl Iterator<Item = (&'static str, &RequestLatency)> {
         let all = [("flush", &self.flush), ("read", &self.read), ("write", &self.write)];
         all.into_iter().filter_map(|(name, latency)| Some((name, latency.as_ref()?)))
@@ -35,20 +35,20 @@ pub struct RequestLatency {
     /// Count, moments and percentiles.
     #[serde(flatten)]
     pub summary: Latency,
-    /// Cumulative counts, by ascending bounds.
+    /// Cumulative counts, in ascending order of bounds.
     pub buckets: Vec<LatencyBucket>,
 }
 
-/// Number of requests that took no longer than a bound.
+/// Number of requests within a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LatencyBucket {
-    /// The bound in seconds.
+    /// Bound in seconds.
     pub at_most: f64,
     /// Number of requests; those within one percent of the bound may be counted in the next bucket.
     pub count: u64,
 }
 
-/// Histograms that the answers go into.
+/// Histograms of all requests.
 #[derive(Default)]
 pub(super) struct Latencies {
     read: RequestHistogram,
@@ -65,7 +65,7 @@ impl Default for RequestHistogram {
 }
 
 impl Latencies {
-    /// Notes that a request was answered after this time.
+    /// Records the latency of a completed request.
     pub(super) fn record(&mut self, op: &Op, latency: Nanos) {
         let counted = match op {
             Op::Read => &mut self.read,
@@ -75,7 +75,7 @@ impl Latencies {
         counted.0.record(latency);
     }
 
-    /// Returns the distributions as they are.
+    /// Returns the current distributions.
     pub(super) fn summary(&self) -> LatencyByRequest {
         let summary = |RequestHistogram(histogram): &RequestHistogram| {
             let summary = histogram.summary()?;

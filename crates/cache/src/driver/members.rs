@@ -1,4 +1,4 @@
-//! The queues of the members, and what waits for room in them.
+//! Queues of the members, and actions that wait for room in them.
 
 use std::collections::{HashSet, VecDeque};
 use std::os::fd::OwnedFd;
@@ -9,7 +9,7 @@ use plumb_block::{Completion, Outcome, Payload, Queue, Request, Result, Tag, Wai
 use super::wake::{add, set_of_descriptors};
 use crate::{Action, ActionId, Member};
 
-/// Number of actions that one member has in flight at most; the core keeps destaging far below.
+/// Maximum number of actions in flight on one member; destaging stays far below it.
 pub(super) const DEPTH: u32 = 64;
 
 pub(super) struct FinishedAction {
@@ -18,29 +18,29 @@ pub(super) struct FinishedAction {
     pub(super) payload: Payload,
 }
 
-/// How the members stand.
+/// State of the members.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct MemberState {
-    /// Something is in flight.
+    /// True if something is in flight.
     pub(super) is_busy: bool,
-    /// Whoever waits for the members is woken by all of them.
+    /// True if every member has a descriptor that wakes a waiting thread.
     pub(super) is_signalled: bool,
 }
 
 pub(super) struct MemberQueues {
     queues: Vec<(Member, MemberQueue)>,
-    /// Readable when one of them may have answered; none in virtual time.
+    /// Descriptor that is readable when a member may have completed something; none in virtual time.
     answered: Option<Arc<OwnedFd>>,
-    /// Actions that have ended, and that the core was not notified of.
+    /// Finished actions that have not been reported to the core.
     unreported: Vec<FinishedAction>,
-    /// Kept for its memory.
+    /// Buffer for completions, kept to reuse its memory.
     completions: Vec<Completion>,
 }
 
 struct MemberQueue {
     queue: Box<dyn Queue>,
     backlog: VecDeque<Request>,
-    /// Tags of the requests that the member has, so that all of them can be answered if its queue breaks.
+    /// Tags of the requests in the queue, so that all can be answered if it breaks.
     in_flight: HashSet<Tag>,
     is_broken: bool,
 }
@@ -49,7 +49,7 @@ impl MemberQueues {
     /// Creates an empty set of members.
     ///
     /// # Errors
-    /// If the kernel has no descriptor to give.
+    /// If the kernel cannot create a descriptor.
     pub(super) fn new(is_virtual: bool) -> Result<Self> {
         let answered = if is_virtual { None } else { Some(Arc::new(set_of_descriptors()?)) };
         Ok(Self { queues: Vec::new(), answered, unreported: Vec::new(), completions: Vec::new() })
@@ -58,7 +58,7 @@ impl MemberQueues {
     /// Adds the queue of a member.
     ///
     /// # Errors
-    /// If the kernel cannot wait for it.
+    /// If the kernel cannot watch its descriptor.
     pub(super) fn add(&mut self, member: Member, queue: Box<dyn Queue>) -> Result<()> {
         if let (Some(answered), Some(descriptor)) = (&self.answered, queue.wake_fd()) {
             add(answered, descriptor)?;
@@ -69,12 +69,13 @@ impl MemberQueues {
         Ok(())
     }
 
-    /// Returns the descriptor that is readable when a member may have answered; none in virtual time.
+    /// Returns the descriptor that is readable when a member may have completed something; none in virtual
+    /// time.
     pub(super) fn answered(&self) -> Option<Arc<OwnedFd>> {
         self.answered.clone()
     }
 
-    /// Takes away the queue of a member. What it has not answered is answered as one that nobody knows of.
+    /// Removes the queue of a member. Its unanswered actions end with an unknown outcome.
     pub(super) fn remove(
         &mut self,
         member: Member,
@@ -86,8 +87,8 @@ impl MemberQueues {
         Some(queue.queue)
     }
 
-    /// Hands an action to its member, at the next [`poll`](Self::poll) at the latest. A member that is
-    /// missing leaves it unanswered for ever, so it is answered at once as one that nobody knows of.
+    /// Submits an action to its member, at the next [`poll`](Self::poll) at the latest. An action for a
+    /// missing member ends at once with an unknown outcome.
     pub(super) fn submit(&mut self, action: Action, ended: &mut Vec<FinishedAction>) {
         let Action { id, member, mut request, .. } = action;
         request.tag = Tag(id.0);
@@ -97,11 +98,12 @@ impl MemberQueues {
         }
     }
 
-    /// Hands over what waits, and takes what was answered.
+    /// Submits waiting actions and collects completions.
     pub(super) fn poll(&mut self, ended: &mut Vec<FinishedAction>) {
         let Self { queues, completions, answered, unreported } = self;
         ended.append(unreported);
-        // The idle ones, too: a descriptor that stays readable would wake whoever waits again and again.
+        // Poll idle members, too: a descriptor that stays readable would wake waiting threads again and
+        // again.
         for (_, member) in queues.iter_mut().filter(|(_, member)| !member.is_broken) {
             member.hand_over();
             if member.queue.poll(Wait::NONE, completions).is_err() {
@@ -115,12 +117,12 @@ impl MemberQueues {
         }
     }
 
-    /// Takes back ended actions; the core is to be notified of them after the next [`poll`](Self::poll).
+    /// Puts back ended actions, to be reported to the core after the next [`poll`](Self::poll).
     pub(super) fn put_back(&mut self, ended: Vec<FinishedAction>) {
         self.unreported = ended;
     }
 
-    /// Returns their state after the last [`poll`](Self::poll).
+    /// Returns the state after the last [`poll`](Self::poll).
     pub(super) fn state(&self) -> MemberState {
         MemberState {
             is_busy: self.queues.iter().any(|(_, member)| member.is_busy()),
@@ -144,11 +146,11 @@ impl MemberQueue {
         }
     }
 
-    /// Marks the queue as broken: the outcome of the requests in flight is unknown.
+    /// Marks the queue as broken: requests in flight have an unknown outcome.
     fn break_off(&mut self, answered: Option<&OwnedFd>, ended: &mut Vec<FinishedAction>) {
         self.is_broken = true;
         if let (Some(answered), Some(descriptor)) = (answered, self.queue.wake_fd()) {
-            // Nobody clears it any more. It is gone from the set with its last descriptor, too.
+            // Nothing clears the descriptor any more. It also leaves the set when it is closed.
             rustix::event::epoll::delete(answered, descriptor).ok();
         }
         let unanswered =

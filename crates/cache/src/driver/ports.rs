@@ -1,4 +1,4 @@
-//! The front side: the queues of those who use the cache, and whom each request belongs to.
+//! Front side: the client queues, and the mapping of requests to them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use plumb_block::{Completion, Nanos, Op, Outcome, Payload, Request, Tag};
 use super::latency::{Latencies, LatencyByRequest};
 use super::wake::Wake;
 
-/// The front queues, and the requests that the core has.
+/// Front queues, and the requests that the core is processing.
 #[derive(Default)]
 pub(super) struct Ports {
     ports: Vec<Option<Port>>,
-    /// Waiting requests by the tag under which the core knows them.
+    /// Requests in progress by their tag in the core.
     waiting: HashMap<Tag, WaitingRequest>,
-    /// Deadlines of requests: each is given up when it is not answered by then.
+    /// Deadlines of requests, which are given up if unanswered by then.
     deadlines: BTreeSet<(Nanos, Tag)>,
     next: u64,
     latencies: Latencies,
@@ -24,7 +24,7 @@ struct Port {
     ready: Vec<Completion>,
     /// Descriptor that wakes the client; only in real time.
     wake: Option<Arc<Wake>>,
-    /// True if the wake is being fired or was fired, and that was not seen yet.
+    /// True if the wake is being fired or was fired and has not been cleared.
     is_signalled: bool,
 }
 
@@ -37,7 +37,7 @@ struct WaitingRequest {
 }
 
 impl Ports {
-    /// Returns a new queue; its number.
+    /// Adds a queue. Returns its number.
     pub(super) fn open(&mut self, wake: Option<Arc<Wake>>) -> usize {
         let port = Port { ready: Vec::new(), wake, is_signalled: false };
         match self.ports.iter().position(Option::is_none) {
@@ -52,7 +52,7 @@ impl Ports {
         }
     }
 
-    /// Notes that the queue is gone; nobody is told what its requests come to.
+    /// Removes a queue; the results of its requests are discarded.
     pub(super) fn close(&mut self, port: usize) {
         self.ports[port] = None;
         self.waiting.retain(|_, waiting| waiting.port != port);
@@ -60,12 +60,12 @@ impl Ports {
         deadlines.retain(|(_, tag)| waiting.contains_key(tag));
     }
 
-    /// Returns true if nothing of this queue is with the core.
+    /// Returns true if the core has no requests of this queue.
     pub(super) fn is_idle(&self, port: usize) -> bool {
         !self.waiting.values().any(|waiting| waiting.port == port)
     }
 
-    /// Enters a request; it has the tag then that the core is to know it by.
+    /// Registers a request and gives it its tag for the core.
     pub(super) fn enter(&mut self, port: usize, request: &mut Request, now: Nanos) {
         let tag = Tag(self.next);
         self.next += 1;
@@ -76,7 +76,8 @@ impl Ports {
         request.tag = tag;
     }
 
-    /// Takes the answer to a request. That to one that was given up is dropped, and its memory with it.
+    /// Processes the answer to a request. The answer to a request that was given up is dropped with its
+    /// memory.
     pub(super) fn answer(&mut self, tag: Tag, outcome: Outcome, payload: Payload, now: Nanos) {
         let Some(WaitingRequest { port, tag: client, op, submitted_at, deadline }) =
             self.waiting.remove(&tag)
@@ -92,20 +93,19 @@ impl Ports {
         }
     }
 
-    /// Returns the latency of all requests that were answered.
+    /// Returns the latency of all answered requests.
     pub(super) fn latency(&self) -> LatencyByRequest {
         self.latencies.summary()
     }
 
-    /// Gives up what has not been answered by its deadline.
+    /// Gives up requests that are past their deadline.
     pub(super) fn give_up_late(&mut self, now: Nanos) {
         while let Some((_, tag)) = self.deadlines.first().copied().filter(|(deadline, _)| *deadline <= now) {
             self.answer(tag, Outcome::Unknown, Payload::None, now);
         }
     }
 
-    /// Returns the wakes of the owners of queues for which something is ready, but for `own`, whose owner is
-    /// awake: they are to be fired.
+    /// Returns the wakes to fire: of queues with completions, except `own`, whose owner is awake.
     pub(super) fn take_wakes(&mut self, own: Option<usize>) -> impl Iterator<Item = Arc<Wake>> {
         let ports = self.ports.iter_mut().enumerate().filter(move |(number, _)| Some(*number) != own);
         let ports = ports.filter_map(|(_, port)| port.as_mut());
@@ -115,21 +115,21 @@ impl Ports {
         })
     }
 
-    /// Returns true if the owner of a queue is to be woken for the members, too. False if the kernel refuses.
+    /// Sets whether the owner of a queue is also woken for the members. Returns false if the kernel refuses.
     pub(super) fn watch(&self, port: usize, on: bool) -> bool {
         let port = self.ports.get(port).and_then(Option::as_ref);
         port.and_then(|port| port.wake.as_ref()).is_some_and(|wake| wake.watch(on))
     }
 
-    /// Returns when the next request is given up.
+    /// Returns the earliest deadline.
     pub(super) fn next_deadline(&self) -> Option<Nanos> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
 
-    /// Moves the completions that are ready for a queue to `completions`. Returns their number.
+    /// Moves the completions of a queue to `completions`. Returns their number.
     pub(super) fn take_ready(&mut self, port: usize, completions: &mut Vec<Completion>) -> usize {
         let Some(Some(port)) = self.ports.get_mut(port) else { return 0 };
-        // A wake that another thread is just firing is seen later.
+        // A wake that another thread is just firing is cleared later.
         if port.is_signalled && port.wake.as_ref().is_some_and(|wake| wake.take_fired()) {
             port.is_signalled = false;
         }
@@ -138,7 +138,7 @@ impl Ports {
         count
     }
 
-    /// Returns true if a queue has something to take.
+    /// Returns true if a queue has completions.
     pub(super) fn has_ready(&self) -> bool {
         self.ports.iter().flatten().any(|port| !port.ready.is_empty())
     }

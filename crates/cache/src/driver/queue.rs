@@ -40,7 +40,7 @@ impl Queue for CacheQueue {
         let count = self.running.poll(self.port, self.in_flight, completions);
         self.in_flight -= count;
         if self.wake.is_some() && count > 0 {
-            // Requests that completed a while ago are seen only now.
+            // Requests that completed a while ago are noticed only now.
             let now = self.running.time().now();
             completions[first..].iter_mut().for_each(|completion| completion.completed_at = now);
         }

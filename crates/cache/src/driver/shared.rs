@@ -1,15 +1,15 @@
-//! State that the front queues, the thread and the clock share: the core, and the queues of its members.
+//! State shared by the front queues, the thread and the clock: the core, and the queues of its members.
 //!
-//! The caller that polls a front queue advances the core, submits its actions to the members, and takes their
-//! completions: a request needs no other thread. One of two parties waits for the members meanwhile. In real
-//! time that is the *watcher*, the owner of one front queue, whose descriptor becomes readable for the
-//! members too; without a watcher it is the thread. Between two requests the owner stays the watcher, so that
-//! no request wakes the thread. The thread checks from time to time that the watcher still waits, and takes
-//! over if it does not. The thread also runs the core's timers. In virtual time there is no thread: the clock
-//! and the pollers advance the core.
+//! A caller that polls a front queue advances the core, submits its actions to the members, and collects
+//! their completions, so a request needs no other thread. Meanwhile exactly one party waits for the members.
+//! In real time that is the *watcher*: the owner of one front queue, whose descriptor also becomes readable
+//! for the members. Without a watcher it is the thread. The owner stays the watcher between two requests, so
+//! that no request wakes the thread. The thread checks regularly that the watcher still waits, and takes over
+//! if not. It also handles the core's timers. In virtual time there is no thread: the clock and the pollers
+//! advance the core.
 //!
-//! A member without a descriptor (pread and pwrite where io_uring is forbidden) completes requests in its
-//! poll: then the thread alone drives.
+//! A member without a descriptor (pread and pwrite where io_uring is forbidden) executes requests in its
+//! poll; then only the thread drives.
 //!
 //! Lock order: the members before the core. Neither lock is held during a wait, except for members that
 //! complete requests in their poll.
@@ -33,18 +33,17 @@ use super::ports::Ports;
 use super::wake::{Wake, fire, signal};
 use crate::{Action, Cache, Mark, Member};
 
-/// Interval at which the thread checks that the watcher still waits. Destaging continues after so long if
-/// nobody else drives.
+/// Interval at which the thread checks that the watcher still waits. Bounds the delay of destaging if nobody
+/// else drives.
 const RELIEVE_EVERY: Nanos = Nanos::millis(10);
-/// Number of rounds in which a user of the cache carries out what was answered meanwhile, before it takes its
-/// own answers.
+/// Number of rounds in which a client's thread processes new completions before it returns its own.
 const ROUNDS: u32 = 8;
-/// Time that the thread waits for members that cannot wake it.
+/// Time that the thread waits for members without descriptors.
 const UNSIGNALLED: Nanos = Nanos::millis(1);
-/// Time that a queue that is dropped waits for its requests: as long as a server does before it gives one up.
+/// Time that a dropped queue waits for its requests, equal to a server's timeout.
 const UNANSWERED: Nanos = Nanos::secs(30);
 
-/// A cache that runs: until its last owner, a device or a queue, is gone.
+/// A running cache. It ends with its last owner, a device or a queue.
 pub(super) struct RunningCache {
     shared: Arc<SharedState>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -54,55 +53,55 @@ pub(super) struct SharedState {
     time: Time,
     members: Mutex<MemberQueues>,
     inner: Mutex<Inner>,
-    /// The core has got on; in real time.
+    /// Signalled when the core has advanced; in real time.
     changed: Condvar,
-    /// There is a mark for the backing device, or nobody writes one any more.
+    /// Signalled when there is a mark for the backing device, or marking ends.
     to_mark: Condvar,
     /// Wakes the thread; in real time.
     kick: Option<OwnedFd>,
-    /// Readable when a member may have answered; in real time.
+    /// Descriptor that is readable when a member may have completed something; in real time.
     answered: Option<Arc<OwnedFd>>,
 }
 
 struct Inner {
     core: Cache,
     ports: Ports,
-    /// The core was told something since it was last advanced.
+    /// True if the core has received input since it was last advanced.
     has_work: bool,
-    /// State of the members since the core was last advanced.
+    /// State of the members when the core was last advanced.
     members: MemberState,
     /// The front queue whose owner waits for the members.
     watcher: Option<Watcher>,
-    /// How the thread waits, unless it runs.
+    /// Events that the thread waits for, unless it is running.
     asleep: Option<Asleep>,
-    /// Number that wait for `changed`.
+    /// Number of threads that wait for `changed`.
     waiting: u32,
     is_stopping: bool,
 }
 
-/// A front queue whose descriptor is readable for the members, too.
+/// A front queue whose descriptor is also readable for the members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Watcher {
     port: usize,
-    /// True if its owner has requests in flight, and so waits.
+    /// True if its owner has requests in flight, and so is waiting.
     is_waiting: bool,
 }
 
-/// Events that the thread waits for, beside a kick.
+/// Events that the thread waits for, in addition to a kick.
 #[derive(Debug, Clone, Copy)]
 struct Asleep {
     until: Option<Nanos>,
-    /// True if the owner of this queue also waits for the members.
+    /// True if the thread also waits for the members.
     watches: bool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic of the core is an error of its own that tests show; what it holds is still to be reported on.
+    // A panic of the core is a separate error that tests show; its state must still be reported.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl RunningCache {
-    /// Starts a core over the queues of its members: on a thread of its own, or on the virtual clock.
+    /// Starts a core with the queues of its members: on a separate thread, or on the virtual clock.
     pub(super) fn start(core: Cache, members: MemberQueues, time: Time) -> Result<Arc<Self>> {
         let kick = if time.is_virtual() { None } else { Some(signal()?) };
         let inner = Inner {
@@ -144,7 +143,7 @@ impl RunningCache {
         &self.shared.time
     }
 
-    /// Returns a wake for the owner of a new front queue; none in virtual time.
+    /// Creates a wake for the owner of a new front queue; none in virtual time.
     pub(super) fn wake(&self) -> Result<Option<Arc<Wake>>> {
         self.shared
             .answered
@@ -153,7 +152,7 @@ impl RunningCache {
             .transpose()
     }
 
-    /// Returns a new front queue.
+    /// Opens a front queue. Returns its number.
     pub(super) fn open_port(&self, wake: Option<Arc<Wake>>) -> usize {
         lock(&self.shared.inner).ports.open(wake)
     }
@@ -167,7 +166,7 @@ impl RunningCache {
         inner.has_work = true;
     }
 
-    /// Advances the core and takes the completions for `port`, which had `in_flight` requests in flight.
+    /// Advances the core and collects the completions for `port`, which had `in_flight` requests in flight.
     pub(super) fn poll(&self, port: usize, in_flight: usize, completions: &mut Vec<Completion>) -> usize {
         let mut inner = lock(&self.shared.inner);
         let is_own = (inner.has_work && inner.members.is_signalled) || inner.is_watcher(port);
@@ -184,12 +183,12 @@ impl RunningCache {
         look(&lock(&self.shared.inner).core)
     }
 
-    /// Returns the latency of the requests that were answered.
+    /// Returns the latency of answered requests.
     pub(super) fn latency(&self) -> LatencyByRequest {
         lock(&self.shared.inner).ports.latency()
     }
 
-    /// Tells the core something.
+    /// Modifies the core.
     pub(super) fn with<R>(&self, tell: impl FnOnce(&mut Cache, Nanos) -> R) -> R {
         let mut inner = lock(&self.shared.inner);
         let now = self.shared.time.now();
@@ -199,8 +198,8 @@ impl RunningCache {
         result
     }
 
-    /// Takes away the queue of a member, and tells the core that what was in flight in it has no answer.
-    /// Returns when the device has let go of its memory.
+    /// Removes the queue of a member, and reports its requests in flight to the core as unanswered. Returns
+    /// when the device no longer uses their memory.
     pub(super) fn remove_member(&self, member: Member) {
         let (mut members, mut ended) = (lock(&self.shared.members), Vec::new());
         let queue = members.remove(member, &mut ended);
@@ -218,13 +217,13 @@ impl RunningCache {
     /// Gives a member a queue.
     ///
     /// # Errors
-    /// If the system cannot wait for it.
+    /// If the system cannot wait for the queue.
     pub(super) fn add_member(&self, member: Member, queue: Box<dyn Queue>) -> Result<()> {
         lock(&self.shared.members).add(member, queue)
     }
 
-    /// Waits until `look` finds what it waits for. `None` if that can never come: in virtual time, when
-    /// nothing happens any more.
+    /// Waits until `look` returns a value. `None` if that cannot happen any more: in virtual time, without
+    /// further events.
     ///
     /// # Errors
     /// If the system cannot wait.
@@ -232,7 +231,7 @@ impl RunningCache {
         self.shared.wait_until(|inner| look(&mut inner.core), None)
     }
 
-    /// Waits for a mark that the backing device is to get. `None` once it [is over](Self::end_marking).
+    /// Waits for a mark to write to the backing device. `None` after [`end_marking`](Self::end_marking).
     pub(super) fn wait_to_mark(&self, is_over: &AtomicBool) -> Option<Mark> {
         let mut inner = lock(&self.shared.inner);
         while !is_over.load(Ordering::Relaxed) {
@@ -251,8 +250,8 @@ impl RunningCache {
         self.shared.to_mark.notify_all();
     }
 
-    /// Notes that a queue is gone. Its memory is free when this returns, but for that of requests which no
-    /// member answers for long.
+    /// Removes a queue. Its memory is free when this returns, except for requests that a member leaves
+    /// unanswered for long.
     pub(super) fn close(&self, port: usize) {
         let mut inner = lock(&self.shared.inner);
         if inner.is_watcher(port) {
@@ -261,24 +260,24 @@ impl RunningCache {
         self.shared.wake_thread(inner);
         let end = self.shared.time.now().saturating_add(UNANSWERED);
         let is_over = |inner: &mut Inner| (inner.is_stopping || inner.ports.is_idle(port)).then_some(());
-        // If the system cannot wait the memory comes free later, too.
+        // If the system cannot wait, the memory becomes free later.
         self.shared.wait_until(is_over, Some(end)).ok();
         lock(&self.shared.inner).ports.close(port);
     }
 
-    /// Ends as a killed process does: nothing more goes to a member, nobody is answered any more. What is
-    /// acknowledged stands in the log.
+    /// Ends like a killed process: no further requests to members, no further answers. Acknowledged data is
+    /// in the log.
     pub(super) fn halt(&self) {
         let mut inner = lock(&self.shared.inner);
         (inner.is_stopping, inner.has_work) = (true, true);
         self.shared.wake_thread(inner);
         let thread = lock(&self.thread).take();
-        // A thread that panicked has said so.
+        // The panic of a thread was already reported.
         thread.into_iter().for_each(|thread| drop(thread.join()));
     }
 }
 
-/// Whoever drops it has stopped the core before, if that matters.
+/// If a clean stop matters, the core must be stopped before the drop.
 impl Drop for RunningCache {
     fn drop(&mut self) {
         self.halt();
@@ -286,7 +285,7 @@ impl Drop for RunningCache {
 }
 
 impl Inner {
-    /// Returns when something is to be done that nobody asks for.
+    /// Returns the time of the next event that needs no request.
     fn next_event(&self) -> Option<Nanos> {
         self.core.next_event().into_iter().chain(self.ports.next_deadline()).min()
     }
@@ -295,7 +294,7 @@ impl Inner {
         self.watcher.is_some_and(|watcher| watcher.port == port)
     }
 
-    /// Ends the watch, if there is a watcher.
+    /// Dismisses the watcher, if any.
     fn relieve(&mut self) {
         if let Some(watcher) = self.watcher.take() {
             self.ports.watch(watcher.port, false);
@@ -304,8 +303,8 @@ impl Inner {
 }
 
 impl SharedState {
-    /// Notes that the owner of `port` has its completions and `is_waiting` for more or not, and chooses who
-    /// waits for the members now.
+    /// Records that the owner of `port` has its completions and whether it waits for more, and chooses who
+    /// waits for the members.
     fn choose_watcher(&self, mut inner: MutexGuard<'_, Inner>, port: usize, is_waiting: bool) {
         if self.time.is_virtual() {
             return;
@@ -320,10 +319,10 @@ impl SharedState {
         self.wake_thread(inner);
     }
 
-    /// Wakes the thread if it sleeps and there is something that it does not wait for.
+    /// Wakes the thread if there is an event that it does not wait for.
     fn wake_thread(&self, mut inner: MutexGuard<'_, Inner>) {
         let Some(asleep) = inner.asleep else { return };
-        // The thread finds out in time that a watcher which does not wait now does not come back.
+        // The thread detects soon enough that a watcher which is not waiting does not return.
         let soon = self.time.now().saturating_add(RELIEVE_EVERY);
         let is_late = asleep.until.is_none_or(|until| until > soon);
         let is_left = inner.watcher.is_none_or(|watcher| !watcher.is_waiting && is_late);
@@ -337,8 +336,8 @@ impl SharedState {
         self.kick.iter().for_each(fire);
     }
 
-    /// Waits until `look` finds what it waits for, or until `end`. `None` at the end, and when in virtual
-    /// time nothing happens any more.
+    /// Waits until `look` returns a value, or until `end`. `None` at the end, and in virtual time without
+    /// further events.
     fn wait_until<R>(
         &self,
         mut look: impl FnMut(&mut Inner) -> Option<R>,
@@ -365,8 +364,8 @@ impl SharedState {
         }
     }
 
-    /// Advances the core as far as it gets without waiting. `port` is of whoever calls this and takes its
-    /// answers next.
+    /// Advances the core as far as possible without waiting. `port` belongs to the caller, who collects its
+    /// completions next.
     fn drive(&self, port: Option<usize>) -> MutexGuard<'_, Inner> {
         let mut members = lock(&self.members);
         let (mut actions, mut ended) = (Vec::<Action>::new(), Vec::<FinishedAction>::new());
@@ -377,7 +376,7 @@ impl SharedState {
             let mut inner = lock(&self.inner);
             let is_enough = port.is_some() && round >= ROUNDS;
             if is_enough || (ended.is_empty() && round > 0) {
-                // Whoever drives next tells the core.
+                // The next caller that drives reports the ended actions to the core.
                 inner.has_work |= !ended.is_empty();
                 members.put_back(ended);
                 inner.members = members.state();
@@ -412,7 +411,8 @@ impl SharedState {
         }
     }
 
-    /// The thread: drives, keeps the core's timers, and waits for the members while no watcher does.
+    /// Main loop of the thread: drives, handles the core's timers, and waits for the members while there is
+    /// no watcher.
     fn run(&self) {
         let (Time::Real(clock), Some(kick), Some(answered)) = (&self.time, &self.kick, &self.answered) else {
             return;
@@ -438,12 +438,12 @@ impl SharedState {
             }
             let waited = wait_any([], asleep.until, &mut waiter);
             if !waiter.events(0).is_empty() {
-                // The read fails only if somebody has read the descriptor before.
+                // The read fails only if another thread has read the descriptor before.
                 rustix::io::read(kick, &mut [0_u8; 8]).ok();
             }
             lock(&self.inner).asleep = None;
             if waited.is_err() {
-                // poll(2) fails for want of memory: then it is tried again.
+                // poll(2) fails for lack of memory; try again.
                 std::thread::sleep(LOOK_EVERY.into());
             }
         }
@@ -451,7 +451,7 @@ impl SharedState {
 }
 
 impl Inner {
-    /// Returns what the thread is to wait for.
+    /// Returns the events that the thread should wait for.
     fn sleep(&self, now: Nanos) -> Asleep {
         let MemberState { is_busy, is_signalled } = self.members;
         let is_watched = self.watcher.is_some();
@@ -467,8 +467,8 @@ impl Inner {
     }
 }
 
-/// Marks this thread as an I/O flusher: one that carries out writes of the cache must not wait for writes to
-/// the very device that it serves when it needs memory. Without the privilege it runs none the less.
+/// Marks this thread as an I/O flusher: if it needs memory while writing for the cache, it must not wait for
+/// write-back to the device that it serves. Without the privilege the thread runs unmarked.
 pub(super) fn become_io_flusher() {
     thread_local! {
         static IS_FLUSHER: Cell<bool> = const { Cell::new(false) };

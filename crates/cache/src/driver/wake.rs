@@ -6,8 +6,8 @@ use std::sync::Arc;
 use plumb_block::{Error, Result};
 use rustix::event::{EventfdFlags, epoll, eventfd};
 
-/// Readable when something is ready for a front queue and, while its owner is the watcher, when a member may
-/// have answered.
+/// Descriptor that is readable when a front queue has completions and, while its owner is the watcher, when a
+/// member may have completed something.
 pub(super) struct Wake {
     both: OwnedFd,
     ready: OwnedFd,
@@ -15,28 +15,27 @@ pub(super) struct Wake {
 }
 
 impl Wake {
-    /// Creates the wake-up for a front queue whose owner may wait for `answered`, too.
+    /// Creates the wake for a front queue whose owner may also wait for `answered`.
     ///
     /// # Errors
-    /// If the kernel has no descriptor to give.
+    /// If the kernel cannot create a descriptor.
     pub(super) fn new(answered: Arc<OwnedFd>) -> Result<Self> {
         let (both, ready) = (set_of_descriptors()?, signal()?);
         add(&both, ready.as_fd())?;
         Ok(Self { both, ready, answered })
     }
 
-    /// Signals that something is ready.
+    /// Signals completions.
     pub(super) fn fire(&self) {
         fire(&self.ready);
     }
 
-    /// Returns true if it was fired since this was last asked.
+    /// Returns true if it was fired since the last call.
     pub(super) fn take_fired(&self) -> bool {
         rustix::io::read(&self.ready, &mut [0_u8; 8]).is_ok()
     }
 
-    /// Returns true if the members count from now on. False if the kernel refuses, which it does for want of
-    /// memory.
+    /// Sets whether the members also wake the owner. Returns false if the kernel refuses, for lack of memory.
     pub(super) fn watch(&self, on: bool) -> bool {
         if on {
             add(&self.both, self.answered.as_fd()).is_ok()
@@ -50,7 +49,7 @@ impl Wake {
     }
 }
 
-/// Returns an eventfd that is not readable yet.
+/// Creates an eventfd that is not readable yet.
 pub(super) fn signal() -> Result<OwnedFd> {
     eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
         .map_err(|errno| refused("make an eventfd for", errno))
@@ -58,11 +57,11 @@ pub(super) fn signal() -> Result<OwnedFd> {
 
 /// Makes an eventfd readable.
 pub(super) fn fire(signal: &OwnedFd) {
-    // The write fails only if the counter is full, and then the eventfd is readable already.
+    // The write fails only if the counter is full; then the eventfd is readable already.
     rustix::io::write(signal, &1_u64.to_ne_bytes()).ok();
 }
 
-/// Returns a descriptor that is readable when one of those [added](add) to it is.
+/// Creates a descriptor that is readable when one of those [added](add) to it is.
 pub(super) fn set_of_descriptors() -> Result<OwnedFd> {
     epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|errno| refused("make an epoll set for", errno))
 }

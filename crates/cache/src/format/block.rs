@@ -1,18 +1,18 @@
-//! One block of 4096 bytes with a magic at its start and a checksum at its end, written and read field after
-//! field.
+//! A block of 4096 bytes with a magic number at its start and a checksum at its end, written and read field
+//! by field.
 
-/// The length of a block.
+/// Length of a block in bytes.
 pub(crate) const BLOCK: usize = 4096;
 const CRC_AT: usize = BLOCK - 4;
 
-/// Puts fields into a block, one after another.
+/// Writer of fields into a block.
 pub(crate) struct Put<'a> {
     into: &'a mut [u8],
     at: usize,
 }
 
 impl<'a> Put<'a> {
-    /// Begins a block in `into`, which has its length.
+    /// Starts a block in `into`, which must have the length of one.
     pub(crate) fn new(into: &'a mut [u8], magic: [u8; 8]) -> Self {
         into.fill(0);
         let mut put = Self { into, at: 0 };
@@ -41,7 +41,7 @@ impl<'a> Put<'a> {
         self.bytes(&value.to_le_bytes());
     }
 
-    /// Ends the block: its checksum.
+    /// Ends the block with its checksum and returns the checksum.
     pub(crate) fn seal(self) -> u32 {
         let crc = crc32c::crc32c(&self.into[..CRC_AT]);
         self.into[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
@@ -49,22 +49,22 @@ impl<'a> Put<'a> {
     }
 }
 
-/// Returns true if a log block is the one with this checksum: that of all of it, or, of a header, the one at
-/// its end.
+/// Returns true if a log block has this checksum, computed over the whole block, or for a header block stored
+/// at its end.
 pub(crate) fn has_checksum(block: &[u8], checksum: u32) -> bool {
     let is_header =
         |(fields, crc): (&[u8], &[u8])| *crc == checksum.to_le_bytes() && crc32c::crc32c(fields) == checksum;
     crc32c::crc32c(block) == checksum || block.split_at_checked(CRC_AT).is_some_and(is_header)
 }
 
-/// Takes fields out of a block, one after another. Every take gives `None` past the end.
+/// Reader of fields from a block. Every read returns `None` past the end.
 pub(crate) struct Take<'a> {
     from: &'a [u8],
     pub(crate) crc: u32,
 }
 
 impl<'a> Take<'a> {
-    /// Returns the fields of a block with this magic, if its checksum is right.
+    /// Opens a block with this magic number; `None` if its checksum is wrong.
     pub(crate) fn new(block: &'a [u8], magic: [u8; 8]) -> Option<Self> {
         let (fields, crc) = block.split_at_checked(CRC_AT)?;
         let crc = u32::from_le_bytes(crc.try_into().ok()?);

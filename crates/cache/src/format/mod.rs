@@ -1,8 +1,8 @@
-//! The bytes of a log. `docs/ON_DISK_FORMAT.md` draws them. Everything here is pure: bytes to values and
-//! back.
+//! Byte format of a log, with pictures in `docs/ON_DISK_FORMAT.md`. Everything here is pure: conversion
+//! between bytes and values.
 //!
-//! Every structure is one block of 4096 bytes whose last four are a CRC-32C of all before: so every byte is
-//! checked, those that mean nothing too. All numbers are little-endian.
+//! Every structure is one block of 4096 bytes, the last four of which are a CRC-32C of all bytes before,
+//! including unused ones. All numbers are little-endian.
 
 pub(crate) mod block;
 pub(crate) mod record;

@@ -1,4 +1,4 @@
-//! The header of a record: one block that says what the payload behind it is, block by block.
+//! Header of a record: one block that describes the payload after it, block by block.
 
 use plumb_block::{Lba, LbaRange};
 
@@ -6,22 +6,22 @@ use crate::format::block::{Put, Take};
 use crate::settings::{LOG_BLOCK, Uuid};
 
 const MAGIC: [u8; 8] = *b"plumbrec";
-/// The largest number of extents in one record.
+/// Maximum number of extents in one record.
 pub(crate) const EXTENTS_MAX: usize = 200;
-/// The largest payload of a record, in log blocks.
+/// Maximum payload of a record, in log blocks.
 pub(crate) const PAYLOAD_MAX: u32 = 128;
 
-/// Kind of content that a run of blocks got.
+/// Kind of change to a run of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
     /// The bytes in the payload.
     Data = 0,
-    /// Zeroes, and the backing device may give the space away.
+    /// Zeroes; the backing device may deallocate the space.
     Zeroes = 1,
-    /// Zeroes that keep their space.
+    /// Zeroes that keep their space allocated.
     ZeroesReserved = 2,
-    /// Discarded: zeroes here, and what the backing device makes of a discard later.
+    /// Discard: reads return zeroes, and the backing device is sent a discard later.
     Discard = 3,
 }
 
@@ -29,16 +29,16 @@ impl Kind {
     pub(crate) const ALL: [Self; 4] = [Self::Data, Self::Zeroes, Self::ZeroesReserved, Self::Discard];
 }
 
-/// A run of blocks that a record changes.
+/// A run of blocks changed by a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// Blocks of the backing device; not empty, and at most `u32::MAX` of them.
+    /// Blocks of the backing device: at least one, and at most `u32::MAX`.
     pub(crate) range: LbaRange,
     pub(crate) kind: Kind,
 }
 
 impl Extent {
-    /// Returns the number of log blocks that its payload takes, for logical blocks of `logical_block` bytes.
+    /// Returns the length of the payload in log blocks, for logical blocks of `logical_block` bytes.
     pub(crate) fn payload_blocks(self, logical_block: u64) -> u64 {
         match self.kind {
             Kind::Data => (self.range.nlb * logical_block).div_ceil(LOG_BLOCK),
@@ -47,18 +47,18 @@ impl Extent {
     }
 }
 
-/// Where a record stands: what names it, and what follows from the record before it.
+/// Position of a record: its identification, and its link to the previous record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Number of the session: counts how often the log was opened.
+    /// Number of the session that wrote the record.
     pub(crate) session: u64,
-    /// Counts records, over all sessions.
+    /// Number of the record, counted over all sessions.
     pub(crate) sequence: u64,
     /// The number of the segment.
     pub(crate) segment: u64,
-    /// The block in the segment at which the header is.
+    /// Block of the header in the segment.
     pub(crate) block: u32,
-    /// The checksum of the header of the record before.
+    /// Header checksum of the previous record.
     pub(crate) previous: u32,
 }
 
@@ -66,24 +66,24 @@ pub(crate) struct Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) place: Place,
-    /// All records up to this sequence number were durable when this one was written.
+    /// Sequence number up to which all records were durable when this one was written.
     pub(crate) durable: u64,
-    /// Number of flushes that were begun before this record.
+    /// Number of flushes started before this record.
     pub(crate) flush_epoch: u64,
     /// Extents in the order of their payloads.
     pub(crate) extents: Vec<Extent>,
-    /// Checksums of the log blocks of the payload, one for each.
+    /// Checksum of each log block of the payload.
     pub(crate) checksums: Vec<u32>,
 }
 
 impl Header {
-    /// Returns the number of blocks that the record takes, with its header.
+    /// Returns the length of the record in blocks, including its header.
     pub(crate) fn blocks(&self) -> u32 {
         1 + self.checksums.len() as u32
     }
 
-    /// Returns the record's extents, for logical blocks of `logical_block` bytes, each with the block of the
-    /// segment at which its payload begins, if it has one.
+    /// Returns the record's extents, for logical blocks of `logical_block` bytes, each with the block in the
+    /// segment where its payload, if any, starts.
     pub(crate) fn placed(&self, logical_block: u64) -> impl Iterator<Item = (Extent, u32)> {
         let mut block = self.place.block + 1;
         self.extents.iter().map(move |extent| {
@@ -93,7 +93,7 @@ impl Header {
         })
     }
 
-    /// Writes it into one block. Its checksum.
+    /// Encodes the header into one block. Returns the checksum.
     pub(crate) fn encode(&self, cache: Uuid, into: &mut [u8]) -> u32 {
         let mut put = Put::new(into, MAGIC);
         put.bytes(&cache.0);
@@ -117,8 +117,8 @@ impl Header {
         put.seal()
     }
 
-    /// Reads a header of this cache, whose device has `blocks` logical blocks of `logical_block` bytes; and
-    /// its checksum. `None` if it is not one, whole and consistent.
+    /// Decodes a header of this cache, whose device has `blocks` logical blocks of `logical_block` bytes.
+    /// Returns it with its checksum; `None` if it is malformed or inconsistent.
     pub(crate) fn decode(block: &[u8], cache: Uuid, logical_block: u64, blocks: u64) -> Option<(Self, u32)> {
         let mut take = Take::new(block, MAGIC)?;
         if take.array()? != cache.0 {
@@ -153,7 +153,7 @@ impl Header {
         (payloads == u64::from(payload)).then_some((header, take.crc))
     }
 
-    /// Returns true if `payload`, block by block, is what was written.
+    /// Returns true if `payload` matches the checksums, block by block.
     pub(crate) fn is_payload<'a>(&self, payload: impl Iterator<Item = &'a [u8]>) -> bool {
         payload.map(crc32c::crc32c).eq(self.checksums.iter().copied())
     }

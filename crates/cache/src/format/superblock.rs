@@ -1,8 +1,8 @@
-//! The superblock: what a cache is, which of its legs count, and where its log begins.
+//! The superblock: the identity of a cache, which of its legs count, and the start of its log.
 //!
-//! There are two slots at the front of a leg and two at its end. One version is written into one slot at
-//! either end, the next version into the others: whatever a power cut leaves of a version, the one before it
-//! is whole. The valid one with the highest rank counts.
+//! There are two slots at the start of a leg and two at its end. A version is written to one slot at each
+//! end, the next version to the others: whatever a power cut leaves of a version, the previous one is intact.
+//! The valid one of highest rank counts.
 
 use plumb_block::{Bytes, DeviceInfo, Lba, LbaRange};
 
@@ -12,21 +12,21 @@ use crate::legs::LegSet;
 use crate::settings::{LEGS_MAX, LOG_BLOCK, Layout, Uuid};
 
 const MAGIC: [u8; 8] = *b"plumbwbc";
-/// Latest version of the format that this module reads and writes: the version of a log that has given up
-/// unreadable blocks. A log without such blocks has the version before.
+/// Latest version of the format, used for a log that has given up unreadable blocks. Other logs use the
+/// previous version.
 const VERSION: u32 = 2;
-/// Largest number of runs of unreadable blocks.
+/// Maximum number of runs of unreadable blocks.
 pub(crate) const UNREADABLE_MAX: usize = 240;
 
-/// State of a leg: whether it counts.
+/// State of a leg.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum LegState {
-    /// The leg holds all that was acknowledged.
+    /// Complete: the leg holds everything acknowledged.
     Live = 0,
-    /// The leg failed; others have gone on without it. What it holds is stale.
+    /// Failed: the other legs continued without it, and its contents are stale.
     Lost = 1,
-    /// The leg replaces another and is being copied to. It is not yet a source of anything.
+    /// Replacement being copied to. Nothing is read from it yet.
     Resilvering = 2,
 }
 
@@ -34,14 +34,14 @@ impl LegState {
     const ALL: [Self; 3] = [Self::Live, Self::Lost, Self::Resilvering];
 }
 
-/// Start of the log: the oldest record that recovery reads.
+/// Start of the log: oldest record that recovery reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tail {
-    /// The first segment that is not free.
+    /// First segment that is not free.
     pub(crate) segment: u64,
-    /// The sequence number of its first record.
+    /// Sequence number of the first record of `segment`.
     pub(crate) sequence: u64,
-    /// The checksum of the header of the record before that.
+    /// Header checksum of the record before `sequence`.
     pub(crate) previous: u32,
 }
 
@@ -52,39 +52,40 @@ pub(crate) struct Superblock {
     pub(crate) backing: Uuid,
     pub(crate) backing_size: Bytes,
     pub(crate) geometry: Geometry,
-    /// The number of the leg that this is on.
+    /// Number of the leg that holds this superblock.
     pub(crate) leg: u8,
     /// State of every leg.
     pub(crate) legs: Vec<LegState>,
-    /// Grows whenever a leg comes to count or no longer counts.
+    /// Epoch: grows whenever the set of counting legs or the shape of the log changes.
     pub(crate) epoch: u64,
-    /// Grows with each version.
+    /// Generation: grows with each version.
     pub(crate) generation: u64,
-    /// Grows each time the log is opened.
+    /// Session: grows when the log is opened, a leg is lost or replaced, a failed record is written again, or
+    /// the log is replaced.
     pub(crate) session: u64,
     pub(crate) tail: Tail,
-    /// All records up to this one were durable.
+    /// Sequence number up to which all records were durable.
     pub(crate) durable: u64,
-    /// The first record of the session. Older sessions have given up what they wrote from there on.
+    /// First record of the session. Records of older sessions from there on are given up.
     pub(crate) first: u64,
-    /// Blocks that the log has let go of though the backing device does not have them, because no leg had
-    /// them whole.
+    /// Blocks that the log has given up although the backing device does not have them, because no leg had
+    /// them intact.
     pub(crate) unreadable: Vec<LbaRange>,
 }
 
-/// Finding in a place where a superblock should be.
+/// Contents of a superblock slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SlotContent {
-    /// One of this format.
+    /// Valid superblock.
     Valid(Box<Superblock>),
-    /// One of a later version of the format.
+    /// Superblock of this newer format version.
     Newer(u32),
-    /// Nothing that is whole.
+    /// Nothing valid.
     Nothing,
 }
 
 impl Superblock {
-    /// Writes it into one block.
+    /// Encodes the superblock into one block.
     pub(crate) fn encode(&self, into: &mut [u8]) {
         let mut put = Put::new(into, MAGIC);
         put.u32(if self.unreadable.is_empty() { VERSION - 1 } else { VERSION });
@@ -118,7 +119,7 @@ impl Superblock {
         put.seal();
     }
 
-    /// Reads one.
+    /// Decodes a superblock.
     pub(crate) fn decode(block: &[u8]) -> SlotContent {
         let Some(mut take) = Take::new(block, MAGIC) else { return SlotContent::Nothing };
         match take.u32() {
@@ -169,44 +170,43 @@ impl Superblock {
         is_sound.then_some(found)
     }
 
-    /// Returns the rank of a version; of two versions the one of higher rank counts. The session is first: a
-    /// leg that was away while others were opened without it may have the epoch that they took, or a higher
-    /// one, from a version that was written to it alone.
+    /// Returns the rank of a version; the highest rank counts. The session comes first: a leg that was absent
+    /// while others were opened may have the same epoch or a higher one, from a version written to it alone.
     pub(crate) const fn rank(&self) -> (u64, u64, u64) {
         (self.session, self.epoch, self.generation)
     }
 
-    /// Returns true if the leg that it was read from has everything, as it says itself.
+    /// Returns true if the leg that holds it is complete by its own statement.
     pub(crate) fn calls_itself_live(&self) -> bool {
         self.legs.get(usize::from(self.leg)) == Some(&LegState::Live)
     }
 
-    /// Returns the legs that have everything.
+    /// Returns the complete legs.
     pub(crate) fn live(&self) -> impl Iterator<Item = usize> + '_ {
         let states = self.legs.iter().enumerate();
         states.filter(|(_, state)| **state == LegState::Live).map(|(leg, _)| leg)
     }
 
-    /// Returns the legs that records, superblocks and flushes go to.
+    /// Returns the legs that receive records, superblocks and flushes.
     pub(crate) fn written(&self) -> LegSet {
         (0..self.legs.len()).filter(|leg| self.legs[*leg] != LegState::Lost).collect()
     }
 
-    /// Has the leg not count any more.
+    /// Marks a leg as lost.
     pub(crate) fn lose(&mut self, leg: usize) {
         self.legs[leg] = LegState::Lost;
         self.epoch += 1;
     }
 
-    /// Returns the log blocks of a leg at which superblocks are: slots 0 and 1 at the start of the device,
-    /// the same at its end. Those at either end are found without the others.
+    /// Returns the positions of superblocks on a leg in log blocks: slots 0 and 1 at its start, then slots 0
+    /// and 1 at its end. Either end can be found without the other.
     pub(crate) fn places(leg: &DeviceInfo) -> [u64; 4] {
         let end = (leg.size.0 / LOG_BLOCK).saturating_sub(2);
         [0, 1, end, end + 1]
     }
 }
 
-/// Runs of blocks of a device that has `blocks`.
+/// Decodes runs of blocks of a device with `blocks` blocks.
 fn unreadable(take: &mut Take<'_>, blocks: u64) -> Option<Vec<LbaRange>> {
     let count = usize::from(take.u16()?);
     let run = |_| {

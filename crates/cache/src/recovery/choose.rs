@@ -1,26 +1,26 @@
-//! Choice of the superblock that counts, and the check that the devices are those of the cache. Each refusal
-//! is a sentence that says what to do.
+//! Selection of the superblock that counts, and the check that the devices belong to the cache. Each refusal
+//! is a sentence with advice.
 
 use crate::devices::Devices;
 use crate::format::superblock::{LegState, Superblock};
 use crate::settings::{Identity, Layout, MissingLegs, Options};
 
-/// Findings on a leg that is there.
+/// Superblocks of a present leg.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LegFound {
-    /// The last whole version of the superblock: the one that counts on this leg.
+    /// Last intact version of the superblock: the one that counts on this leg.
     pub(super) newest: Option<Superblock>,
-    /// The slot that the next version goes to: not that of the last whole one.
+    /// Slot for the next version: the one without the last intact version.
     pub(super) next_slot: usize,
-    /// How many were read, at either end.
+    /// Number of slots read, at either end.
     pub(super) slots_read: usize,
-    /// True if there is a whole one at its front.
+    /// True if a superblock at the start of the leg is intact.
     pub(super) has_front: bool,
-    /// A later version of the format.
+    /// Newer format version that was found.
     pub(super) newer: Option<u32>,
 }
 
-/// Returns the superblock by which the cache is opened, with the legs that are missing taken out of it.
+/// Returns the superblock by which the cache is opened, with missing legs excluded.
 pub(super) fn choose(
     found: &[Option<LegFound>],
     devices: &Devices,
@@ -38,8 +38,8 @@ pub(super) fn choose(
     }
     let newest: Vec<_> =
         found.iter().map(|found| found.as_ref().and_then(|found| found.newest.as_ref())).collect();
-    // A leg that is being copied to may have begun what the others, which have gone on without it since, know
-    // nothing of.
+    // A leg being copied to may have a superblock of higher rank than the others, which have continued
+    // without it.
     let best = newest.iter().flatten().max_by_key(|found| (found.calls_itself_live(), found.rank()));
     let Some(best) = best.copied() else {
         return Err("no device of the log has a superblock of a cache: name the right devices".to_owned());
@@ -58,7 +58,7 @@ pub(super) fn choose(
                 "{name} is device {own} of the log and was named as device {leg}: name them in their order"
             ));
         }
-        // Two legs that have each lost the other may both hold data that no other leg has.
+        // Two legs that have each lost the other may both hold unique data.
         let lost =
             |superblock: &Superblock, leg: u8| superblock.legs.get(usize::from(leg)) == Some(&LegState::Lost);
         let have_parted = lost(own, best.leg) && lost(best, own.leg) && !lost(own, own.leg);
@@ -92,8 +92,7 @@ pub(super) fn choose(
     without_missing(best, &newest, devices, options.degraded)
 }
 
-/// Checks that the log is that of the cache and the backing device that are expected, and not an old copy of
-/// it.
+/// Checks that the log belongs to the expected cache and backing device, and is not an old copy.
 fn is_expected(best: &Superblock, expected: &Identity) -> Result<(), String> {
     let Identity { cache, backing, marked } = *expected;
     let session_min = marked.session;
@@ -111,7 +110,7 @@ fn is_expected(best: &Superblock, expected: &Identity) -> Result<(), String> {
             best.session
         ));
     }
-    // A sealed log cannot say that its tail has advanced.
+    // A sealed log cannot record that its tail has advanced.
     if best.tail.sequence < marked.tail && !marked.is_sealed {
         return Err(format!(
             "the log is an old copy: it begins with record {}, but the backing device is marked as having \
@@ -123,7 +122,7 @@ fn is_expected(best: &Superblock, expected: &Identity) -> Result<(), String> {
     Ok(())
 }
 
-/// Takes out the legs that are not there.
+/// Excludes missing legs.
 fn without_missing(
     mut best: Superblock,
     newest: &[Option<&Superblock>],
@@ -144,7 +143,7 @@ fn without_missing(
             }
             (Some(_), Some(_)) => continue,
         };
-        // A leg that was being copied to is no source (order (g)): nothing is lost with it.
+        // A leg that was being copied to has nothing unique (order (g)): nothing is lost with it.
         if state == LegState::Resilvering {
             best.lose(leg);
             continue;

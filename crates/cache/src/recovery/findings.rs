@@ -1,38 +1,37 @@
-//! Findings in a log when it was opened, beside what is taken from it: for whoever wants to know whether it
-//! is sound.
+//! Condition of a log when it was opened, in addition to the data taken from it.
 
 use plumb_block::{Bytes, LbaRange};
 use serde::{Deserialize, Serialize};
 
-/// Findings of recovery in a log.
+/// Condition of a log as found by recovery.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Findings {
-    /// Records that were taken, and how much of the log they are.
+    /// Number of accepted records.
     pub records: u64,
-    /// See `records`.
+    /// Total size of the accepted records.
     pub record_bytes: Bytes,
-    /// Records at the end that a power cut tore or cut off from those before, and that are given up. No
-    /// record says that they are durable; whether the last flush was answered for them the log does not know.
+    /// Number of records at the end that a power cut tore or separated from earlier ones, and that are given
+    /// up. No record states that they are durable; whether the last flush was answered is unknown.
     pub given_up_records: u64,
-    /// Records that the log knows to be durable and that are given up all the same, as was allowed: they are
-    /// damaged or gone, or come after one that is. That the last ones were flushed no record says.
+    /// Number of durable records that were given up as permitted: they are damaged or missing, or follow one
+    /// that is. No record states that the last ones were flushed.
     pub lost_records: u64,
-    /// Findings on each leg.
+    /// Condition of each leg.
     pub legs: Vec<LegFindings>,
-    /// Blocks of the cached device of which no leg has what was written durably: reads of them fail.
+    /// Blocks of the cached device whose durable data no leg has: reads of them fail.
     #[serde(skip)]
     pub damaged: Vec<LbaRange>,
 }
 
-/// Accepted records that a leg lacks. Recovery copies them from another leg.
+/// Accepted records that a leg lacks, which recovery copies from another leg.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LegFindings {
-    /// Amount that it lacks of records that were not said to be durable yet, as after any power cut.
+    /// Bytes that the leg lacks of records not known to be durable, as after any power cut.
     pub behind_bytes: Bytes,
-    /// Amount that it lacks of records that were said to be durable: the leg was damaged since.
+    /// Bytes that the leg lacks of durable records: it was damaged.
     pub damaged_bytes: Bytes,
-    /// True if no superblock at its front is whole any more, which no power cut does: it was found by those
-    /// at its end.
+    /// True if no superblock at the start of the leg is intact, which a power cut cannot cause; one at its
+    /// end is.
     #[serde(default)]
     pub front_lost: bool,
 }
@@ -42,7 +41,7 @@ impl Findings {
         Self { legs: vec![LegFindings::default(); legs], ..Self::default() }
     }
 
-    /// Notes that a leg lacks so many bytes of a record.
+    /// Records that a leg lacks this many bytes of a record.
     pub(super) fn lacks(&mut self, leg: usize, bytes: u64, is_durable: bool) {
         let LegFindings { behind_bytes, damaged_bytes, .. } = &mut self.legs[leg];
         let lacking = if is_durable { damaged_bytes } else { behind_bytes };

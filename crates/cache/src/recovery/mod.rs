@@ -1,13 +1,12 @@
-//! Recovery: from the superblocks of the legs to an index that has every record which has to be there, and
-//! legs that are equal.
+//! Recovery: builds an index of all records from the superblocks of the legs, and makes the legs equal.
 //!
 //! ```text
 //!   superblocks ──► heads: the first record of every segment ──► walk: every record from the tail to the first gap
 //!                                                                   ──► equalise: each leg gets what only another one has ──► flush
 //! ```
 //!
-//! Nothing is written before the walk is over: a log that is refused stays as it is. Nothing is replayed into
-//! the backing device: the cache serves at once, and destages later.
+//! Nothing is written before the walk is over: a refused log is not changed. Nothing is replayed to the
+//! backing device: the cache serves at once, and destages later.
 
 mod choose;
 mod findings;
@@ -29,11 +28,12 @@ use crate::settings::{BUFFERS_MIN, LOG_BLOCK, Layout, Options};
 use choose::{LegFound, choose};
 use walk::{Copy, Read, Walk};
 
-/// Number of heads that are read at the same time.
+/// Maximum number of concurrent reads of heads.
 const HEADS_MAX: usize = 8;
-/// Number of single blocks that are read at the same time; the buffers of the chunks are taken too.
+/// Maximum number of concurrent reads of single blocks, which need buffers in addition to those of the
+/// chunks.
 const SINGLE_MAX: usize = 2;
-/// Number of chunks that are read at the same time, while another one is checked; fewer of many legs.
+/// Maximum number of chunks read ahead while another is checked; fewer with many legs.
 const AHEAD: usize = 4;
 
 /// Result of recovery.
@@ -42,13 +42,13 @@ pub(crate) struct RecoveryResult {
     pub(crate) options: Options,
     pub(crate) devices: Devices,
     pub(crate) io: Io<Step>,
-    /// Superblock as it is to be written for the new session.
+    /// Superblock to write for the new session.
     pub(crate) superblock: Superblock,
-    /// Session that the log has durably.
+    /// Session that is durable in the log.
     pub(crate) session: u64,
-    /// Reason why the log is no longer written; `None` if nothing speaks against that.
+    /// Reason why the log is sealed; `None` if it is not.
     pub(crate) sealed: Option<String>,
-    /// Slot of each leg that the next version of the superblock goes to.
+    /// Slot of each leg for the next version of the superblock.
     pub(crate) slots: Vec<usize>,
     pub(crate) index: Index,
     pub(crate) log: Log,
@@ -58,7 +58,7 @@ pub(crate) struct RecoveryResult {
 /// Purpose of an action of recovery.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Step {
-    /// A slot for a superblock.
+    /// Read of a superblock slot.
     Slot {
         leg: usize,
     },
@@ -69,70 +69,69 @@ pub(crate) enum Step {
         number: u64,
         leg: usize,
     },
-    /// One block of the first chunk, which could not be read whole.
+    /// Read of one block of the first chunk, which could not be read as a whole.
     Block {
         leg: usize,
         index: u32,
     },
     EqualiseRead(Copy),
-    /// The write of a copy, or a flush.
+    /// Write of a copy, or a flush.
     Equalised {
         leg: usize,
     },
 }
 
-/// A cache that is being recovered.
+/// A cache during recovery.
 #[derive(Debug)]
 pub(crate) struct Recovery {
     pub(crate) options: Options,
     pub(crate) devices: Devices,
     pub(crate) io: Io<Step>,
     found: Vec<Option<LegFound>>,
-    /// Once it is chosen which superblock counts.
+    /// Reading state, after the superblock was chosen.
     log: Option<Box<Reading>>,
-    /// Number of actions not completed.
+    /// Number of incomplete actions.
     in_flight: usize,
-    /// Result of recovery once it is over; `refusal` says why the cache is not served.
+    /// Result of recovery once it is over; `refusal` is the reason if the cache is not served.
     pub(crate) recovered: Option<RecoveryResult>,
     pub(crate) refusal: Option<String>,
 }
 
-/// A log that is being read, and then made equal on all legs.
+/// A log being read, and then made equal on all legs.
 #[derive(Debug)]
 struct Reading {
     walk: Walk,
-    /// The heads that are to be read: the leg, and the segment.
+    /// Heads to read: leg and segment.
     heads: VecDeque<(usize, u64)>,
-    /// Blocks that the walk takes next; nothing once it is over.
+    /// Blocks that the walk needs next; `None` once it is over.
     wanted: Option<Read>,
-    /// Blocks that are read next.
+    /// Blocks to read next.
     next: Option<Read>,
-    /// Chunks in the order in which they were requested. Chunks that the walk turns out not to need are
-    /// dropped.
+    /// Chunks in the order of the reads. Those that the walk turns out not to need are dropped.
     chunks: VecDeque<Chunk>,
     number: u64,
-    /// True if the legs are equal, and are being flushed.
+    /// True if the legs are equal and being flushed.
     is_flushing: bool,
-    /// Legs that counted before any of them failed a write of recovery.
+    /// States of the legs before any of them failed a write of recovery.
     legs: Vec<LegState>,
     /// Reason why the legs cannot be made equal; `None` if they can.
     sealed: Option<String>,
 }
 
-/// Blocks that are being read from every leg that has them.
+/// Blocks being read from every leg that has them.
 #[derive(Debug)]
 struct Chunk {
     number: u64,
     read: Read,
-    /// Bytes of each leg, as far as it can be read.
+    /// Bytes of each readable leg.
     legs: Vec<(usize, BufferMut)>,
-    /// Blocks to be read one by one: the leg, and which of the chunk.
+    /// Blocks to read one by one: leg and index in the chunk.
     single: VecDeque<(usize, u32)>,
     in_flight: usize,
 }
 
 impl Reading {
-    /// The walk goes on there, or is over.
+    /// Sets the position where the walk continues; `None` ends it.
     fn want(&mut self, wanted: Option<Read>) {
         self.wanted = wanted;
         if !self.chunks.iter().any(|chunk| Some(chunk.read) == wanted) {
@@ -142,7 +141,7 @@ impl Reading {
 }
 
 impl Recovery {
-    /// Begins: the superblocks of every leg are read.
+    /// Starts recovery by reading the superblocks of every leg.
     pub(crate) fn begin(options: Options, devices: Devices) -> Self {
         let legs = 0..devices.leg_count();
         let found = legs.map(|leg| devices.leg(leg).map(|_| LegFound::default())).collect();
@@ -158,7 +157,8 @@ impl Recovery {
         this
     }
 
-    /// Reads log blocks of a leg. Refuses the log if there is no memory, which nobody else uses now.
+    /// Reads log blocks of a leg. Refuses the log if there is no memory, since nothing else uses the memory
+    /// now.
     fn read(&mut self, from: LegBlocks, purpose: Purpose, step: Step) {
         match self.options.memory.take(Bytes(from.blocks * LOG_BLOCK)) {
             Some(buffer) => self.issue(self.devices.read_leg(from, purpose, buffer), step),
@@ -176,7 +176,7 @@ impl Recovery {
         self.log = None;
     }
 
-    /// Takes the end of an action.
+    /// Processes the completion of an action.
     pub(crate) fn completed(&mut self, id: ActionId, outcome: Outcome, payload: Payload) {
         let Some(step) = self.io.complete(id) else { return };
         self.in_flight -= 1;
@@ -197,7 +197,7 @@ impl Recovery {
         }
     }
 
-    /// Reads the next superblock of a leg. Each by itself, since a power cut may leave one of them
+    /// Reads the next superblock of a leg. Each is read separately, because a power cut may leave one of them
     /// unreadable.
     fn read_slot(&mut self, leg: usize) {
         let (Some(found), Some(info)) = (&self.found[leg], self.devices.leg(leg)) else { return };
@@ -208,14 +208,14 @@ impl Recovery {
         }
     }
 
-    /// Notes what is in a slot, and reads the next.
+    /// Records the contents of a slot, and reads the next.
     fn slot_read(&mut self, leg: usize, block: Option<&[u8]>) {
         let Some(found) = &mut self.found[leg] else { return };
         let newest = found.newest.as_ref();
         let decoded = block.map_or(SlotContent::Nothing, Superblock::decode);
         found.has_front |= found.slots_read < 2 && decoded != SlotContent::Nothing;
         match decoded {
-            // At the end may be what is left of another cache, where the device was longer once.
+            // The end may hold superblocks of another cache, which used the device before.
             SlotContent::Valid(superblock)
                 if found.slots_read >= 2 && newest.is_some_and(|newest| newest.cache != superblock.cache) => {
             }
@@ -234,14 +234,14 @@ impl Recovery {
         }
     }
 
-    /// Decides by the superblocks what the cache is, and begins to read the heads.
+    /// Chooses the superblock that counts, and starts to read the heads.
     fn choose(&mut self) {
         let chosen = match choose(&self.found, &self.devices, &self.options) {
             Ok(chosen) => chosen,
             Err(because) => return self.refuse(because),
         };
         let (geometry, tail) = (chosen.geometry, chosen.tail.segment);
-        // One segment at each position of the ring may be live.
+        // At most one segment at each position of the ring is live.
         let segments = tail..tail + geometry.count();
         let on_legs = |segment| chosen.live().map(move |leg| (leg, segment));
         let heads = segments.flat_map(on_legs).filter(|(leg, segment)| geometry.is_on(*leg, *segment));
@@ -287,8 +287,8 @@ impl Recovery {
         self.read_heads();
     }
 
-    /// Reads the next chunk, if one more may be read: the same blocks from every leg that has them. Whether
-    /// it did.
+    /// Reads the next chunk if another may be read: the same blocks from every leg that has them. Returns
+    /// true if it did.
     fn read_chunk(&mut self) -> bool {
         let Some(log) = &mut self.log else { return false };
         let Superblock { legs, geometry, .. } = &log.walk.superblock;
@@ -308,15 +308,15 @@ impl Recovery {
         true
     }
 
-    /// Notes that a chunk was read, or not: a power cut may leave a block unreadable, which is no reason to
-    /// lose those around it.
+    /// Processes the read of a chunk. A power cut may leave a block unreadable, which must not lose its
+    /// neighbours.
     fn chunk_read(&mut self, number: u64, leg: usize, buffer: Option<BufferMut>) {
         let Some(log) = &mut self.log else { return };
         let Some(chunk) = log.chunks.iter_mut().find(|chunk| chunk.number == number) else { return };
         let blocks = chunk.read.blocks;
         let buffer = buffer.or_else(|| {
             let mut buffer = self.options.memory.take(Bytes(u64::from(blocks) * LOG_BLOCK))?;
-            // Not zeroes, which may be what was written.
+            // Not zeroes, which may be valid contents.
             buffer.fill(0xa5);
             chunk.single.extend((0..blocks).map(|index| (leg, index)));
             Some(buffer)
@@ -340,7 +340,7 @@ impl Recovery {
         self.advance_walk();
     }
 
-    /// Walks what was read, chunk by chunk, and reads ahead of it.
+    /// Walks the chunks that were read, and reads ahead.
     fn advance_walk(&mut self) {
         loop {
             while self.read_chunk() {}
@@ -374,8 +374,8 @@ impl Recovery {
         }
     }
 
-    /// Checks, once the walk is over, that the log reaches as far as the mark on the backing device says. An
-    /// old copy of it need not.
+    /// Checks after the walk that the log extends as far as the mark on the backing device states. An old
+    /// copy may be shorter.
     fn end_walk(&mut self) {
         let (Some(log), Some(identity)) = (&self.log, &self.options.identity) else {
             return self.equalise();
@@ -394,7 +394,7 @@ impl Recovery {
     }
 
     /// Equalises the legs, order (f): every leg gets what only another one has, and is flushed, before
-    /// anything is served or said to be durable. One copy after another; then all legs are flushed.
+    /// anything is served or reported as durable. Copies run one after another; then all legs are flushed.
     fn equalise(&mut self) {
         let waits = self.options.waits.hold(Wait::LegsEqual) && !self.options.dry_run;
         let Some(log) = &mut self.log else { return };
@@ -419,8 +419,8 @@ impl Recovery {
     fn equalise_write(&mut self, copy: Copy, buffer: Option<BufferMut>) {
         let Some(log) = &self.log else { return };
         let Some(buffer) = buffer else {
-            // The leg was readable a moment ago and now fails: recovery starts over as if it had been
-            // missing. Data that the other legs lack may be in the index by now.
+            // The leg was readable a moment ago and now fails: recovery starts over as if it were missing.
+            // The index may contain data that the other legs lack.
             self.found[copy.from] = None;
             self.devices.set_leg(copy.from, None);
             return self.choose();
@@ -430,7 +430,7 @@ impl Recovery {
         self.issue(command, Step::Equalised { leg: copy.to });
     }
 
-    /// Notes that a leg was written or flushed, or failed: then it goes on without. The epoch that excludes
+    /// Processes the write or flush of a leg; after a failure continues without it. The epoch that excludes
     /// it becomes durable with the session, before anything is served.
     fn equalised(&mut self, leg: usize, outcome: Outcome) {
         let Some(log) = &mut self.log else { return };
@@ -444,7 +444,8 @@ impl Recovery {
             );
             match self.options.identity {
                 _ if !is_last => chosen.lose(leg),
-                // All that any leg has can be read. That the mark says where the log ends has to do.
+                // All data that any leg has is readable, so it suffices that the mark states where the log
+                // ends.
                 Some(_) => {
                     chosen.legs.clone_from(&log.legs);
                     log.sealed.get_or_insert(because);
@@ -464,7 +465,7 @@ impl Recovery {
         log.durable = log.complete;
         // A session begins with a segment of its own.
         log.close();
-        // Nobody knows in which mode it was destaged before.
+        // The mode of earlier destaging is unknown.
         log.ordered_at = if log.ordered_from == 0 { log.next_segment } else { u64::MAX };
         let durable_session = superblock.session;
         superblock.session = superblock.session.max(session) + 1;

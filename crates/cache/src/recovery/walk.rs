@@ -1,13 +1,13 @@
 //! The walk over the records of a log, chunk by chunk, from the tail to the first gap.
 //!
-//! A record is taken if its header is whole, stands where it says, and follows the record before: by its
-//! sequence number and by the checksum of that header. Where a power cut may have torn it, its payload has to
-//! be whole too. It may be so on any leg; the others get it afterwards.
+//! A record is accepted if its header is intact, states this position, and follows the previous record by its
+//! sequence number and the checksum of that header. If a power cut may have torn it, its payload must be
+//! intact too. One leg suffices; the others get it afterwards.
 //!
-//! At the first place where no leg has the next record the log ends. That is a crash if everything that was
-//! ever said to be durable comes before. What is behind may say that the next record was durable: then its
-//! payload is not torn but damaged, and the walk goes on there. If its header is missing, too, records were
-//! lost, and the log is refused.
+//! The log ends at the first position where no leg has the next record. This is an ordinary crash if
+//! everything reported as durable comes before. Later data may show that the next record was durable. Then
+//! its payload is damaged rather than torn, and the walk continues after it. If its header is missing too,
+//! records were lost, and the log is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ use crate::index::{Entry, Index};
 use crate::log::Log;
 use crate::settings::{LOG_BLOCK, Mark, Mode, Options};
 
-/// Blocks of a segment that are to be read from all legs.
+/// Blocks of a segment to read from all legs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Read {
     pub(super) segment: u64,
@@ -41,20 +41,20 @@ pub(crate) struct Copy {
     pub(super) to: usize,
 }
 
-/// Bytes that each leg has of the blocks that were read.
+/// Bytes of the requested blocks from each leg.
 pub(super) type Chunk<'a> = [(usize, &'a [u8])];
 
-/// Known blocks of a segment: a chunk, and before it the beginning of a record that goes on in it.
+/// Available blocks of a segment: a chunk, and before it the start of a record that continues in it.
 struct Blocks<'a> {
     chunk: &'a Chunk<'a>,
     /// Start of the chunk.
     at: u32,
-    /// Bytes before the chunk, of each leg.
+    /// Bytes before the chunk, for each leg.
     rest: &'a [Vec<u8>],
 }
 
 impl<'a> Blocks<'a> {
-    /// Returns block `block`, as the leg at place `index` of the chunk has it.
+    /// Returns block `block` as read from the leg at position `index` of the chunk.
     fn get(&self, index: usize, block: u32) -> Option<&'a [u8]> {
         let rest = self.rest.get(index).map_or(&[][..], |rest| rest);
         let first = self.at - (rest.len() / LOG_BLOCK as usize) as u32;
@@ -62,7 +62,7 @@ impl<'a> Blocks<'a> {
         bytes.chunks_exact(LOG_BLOCK as usize).nth(block.checked_sub(from)? as usize)
     }
 
-    /// Returns a copy of the blocks from `block` on, of each leg.
+    /// Returns a copy of the blocks from `block` on, for each leg.
     fn rest_from(&self, block: u32, end: u32) -> Vec<Vec<u8>> {
         let rest =
             |index| (block..end).filter_map(|block| self.get(index, block)).collect::<Vec<_>>().concat();
@@ -73,46 +73,47 @@ impl<'a> Blocks<'a> {
 /// A walk.
 #[derive(Debug)]
 pub(super) struct Walk {
-    /// Superblock by which the cache is opened. It names the session that was begun last.
+    /// Superblock by which the cache is opened. It names the last session.
     pub(super) superblock: Superblock,
-    /// The session and the first sequence number of segments that may be live.
+    /// Session and first sequence number of potentially live segments.
     heads: BTreeMap<u64, (u64, u64)>,
     pub(super) log: Log,
     pub(super) index: Index,
     pub(super) copies: Vec<Copy>,
-    /// Findings so far; those on legs and damage only once the walk is over.
+    /// Findings so far; those about legs and damage are filled in when the walk is over.
     pub(super) findings: Findings,
-    /// The numbers of records behind the end.
+    /// Sequence numbers of records after the end.
     behind: BTreeSet<u64>,
-    /// Blocks of which no leg has what was written durably, as the index has them until they are overwritten.
+    /// Blocks whose durable data no leg has, with their index entries.
     damaged: Vec<(LbaRange, Entry)>,
-    /// The session of the last record.
+    /// Session of the last record.
     pub(super) session: u64,
-    /// Highest sequence number that a header or superblock calls durable.
+    /// Highest sequence number reported as durable by a header or superblock.
     durable: u64,
     /// True if durable records may be missing.
     gives_up_lost: bool,
-    /// Name of the cache in the commands that refusals print.
+    /// Name of the cache in suggested commands.
     name: String,
-    /// Mark of a log that is no longer written: it says which records count.
+    /// Mark of a sealed log, which states the records that count.
     sealed: Option<Mark>,
-    /// First record that counts of a sealed log, where a segment begins with it.
+    /// First record of a sealed log that counts, if a segment starts with it.
     sealed_tail: Option<Tail>,
-    /// Once the log has ended: where to look for what was said to be durable, the last first.
+    /// After the end of the log: positions to search for reports of durability, the last first.
     scans: Option<Vec<(u64, u32)>>,
-    /// Where the next record could be, and what was said to be durable when that was last looked at in full
-    /// knowledge.
+    /// Position at which no leg has the next record. The walk examines it again if later data shows that the
+    /// record was durable.
     gap: Option<(u64, u32)>,
+    /// Sequence number known to be durable when the gap was last examined with complete information.
     judged: u64,
-    /// Where the segment before ended, while it is open whether this one goes on.
+    /// End of the previous segment, until it is known whether this one continues it.
     before: Option<(u64, u32)>,
-    /// The beginning of a record that goes on in the next chunk, of each leg.
+    /// Start of a record that continues in the next chunk, for each leg.
     rest: Vec<Vec<u8>>,
     chunk_max: u32,
     now: Nanos,
 }
 
-/// A record as a leg has it.
+/// A record as read from a leg.
 struct Candidate {
     leg: usize,
     header: Header,
@@ -121,7 +122,7 @@ struct Candidate {
 }
 
 impl Walk {
-    /// Returns a walk from the tail of `superblock` on, in chunks of no more than `transfer_max` bytes.
+    /// Creates a walk from the tail of `superblock`, in chunks of at most `transfer_max` bytes.
     pub(super) fn new(superblock: Superblock, options: &Options, transfer_max: u64, now: Nanos) -> Self {
         let (geometry, tail) = (superblock.geometry, superblock.tail);
         let is_ordered = options.mode == Mode::Ordered;
@@ -173,15 +174,14 @@ impl Walk {
         }
     }
 
-    /// Notes with which session and record `segment` begins, as a leg has it, and what that says to be
-    /// durable.
+    /// Records the session and record at the start of `segment` on a leg, and the durability that it reports.
     pub(super) fn head(&mut self, segment: u64, block: &[u8]) {
         let Some((header, _)) = self.decode(block) else { return };
         let place = header.place;
         if (place.segment, place.block) != (segment, 0) {
             return;
         }
-        // A record that was given up, durable or not, says nothing any more.
+        // The statements of a record that was given up do not count.
         if place.session >= self.superblock.session || place.sequence < self.superblock.first {
             self.durable = self.durable.max(header.durable);
         }
@@ -195,8 +195,8 @@ impl Walk {
         }
     }
 
-    /// Begins where the records of a sealed log begin that count, once all heads are known: those before may
-    /// no longer be readable. Returns what is read first; `None` if no record counts.
+    /// Moves to the first counting record of a sealed log once all heads are known; earlier records may be
+    /// unreadable. Returns the first read; `None` if no record counts.
     pub(super) fn begin(&mut self) -> Option<Read> {
         let is_spent = self.sealed.is_some_and(|sealed| sealed.tail > sealed.durable);
         if let Some(sealed) = self.sealed.filter(|_| is_spent) {
@@ -212,13 +212,13 @@ impl Walk {
         (!is_spent).then(|| self.read(self.log.tail, 0))
     }
 
-    /// Returns the chunk that begins at `block` of `segment`.
+    /// Returns the chunk that starts at `block` of `segment`.
     pub(super) fn read(&self, segment: u64, block: u32) -> Read {
         let blocks = (self.log.geometry.segment_blocks - block).min(self.chunk_max);
         Read { segment, block, blocks }
     }
 
-    /// Returns what is read next after `read`, for all that is known: the log may end before.
+    /// Returns the likely read after `read`; the log may end before.
     pub(super) fn after(&self, read: Read) -> Option<Read> {
         let (segment, block) = match read.block + read.blocks {
             end if end < self.log.geometry.segment_blocks => (read.segment, end),
@@ -228,8 +228,8 @@ impl Walk {
         (is_known && self.scans.is_none()).then(|| self.read(segment, block))
     }
 
-    /// Walks the records of `chunk`, which the legs have where `read` says; it begins where the chunk before
-    /// ended. Returns the blocks to read next, unless the walk is over.
+    /// Walks the records of `chunk`, read from the legs at `read`, which continues the previous chunk.
+    /// Returns the blocks to read next, or `None` if the walk is over.
     pub(super) fn walk(&mut self, read: Read, chunk: &Chunk<'_>) -> Result<Option<Read>, String> {
         if self.scans.is_some() {
             return self.scan(read, chunk);
@@ -262,8 +262,7 @@ impl Walk {
                 candidates.push(Candidate { leg: *leg, header, crc, is_whole });
             }
             let is_durable = self.log.next_sequence <= self.durable;
-            // A record that was said to be durable is not missing if its payload is damaged: reads of it
-            // fail.
+            // A durable record with a damaged payload is not missing: only reads of it fail.
             candidates.retain(|candidate| candidate.is_whole || is_durable);
             candidates.sort_by_key(|candidate| (!candidate.is_whole, candidate.leg));
             let Some(best) = candidates.first() else { return self.segment_ended(read.segment, block) };
@@ -276,7 +275,7 @@ impl Walk {
             if best.is_whole {
                 self.copies.extend(lacking.map(copy));
             } else {
-                // Read block by block, from whichever leg has each.
+                // Each block is read from whichever leg has it.
                 for leg in lacking {
                     self.findings.lacks(leg, u64::from(length) * LOG_BLOCK, true);
                 }
@@ -288,12 +287,12 @@ impl Walk {
         }
     }
 
-    /// Returns the header at the start of `bytes`, if it is that of the next record.
+    /// Parses the header at the start of `bytes`; `None` if it is not that of the next record.
     fn header(&self, segment: u64, block: u32, bytes: &[u8]) -> Option<(Header, u32)> {
         let (header, crc) = self.decode(bytes)?;
         let place = header.place;
         let Log { next_sequence: sequence, previous, .. } = self.log;
-        // Sessions begin with a segment of their own.
+        // Every session starts with a new segment.
         let session = if block == 0 { place.session.max(self.session) } else { self.session };
         let is_next = place == Place { session, sequence, segment, block, previous };
         let fits = block + header.blocks() <= self.log.geometry.segment_blocks;
@@ -301,8 +300,7 @@ impl Walk {
         (is_next && fits && !is_beyond && !self.is_given_up(place)).then_some((header, crc))
     }
 
-    /// Returns true if a later session, which goes on in the next segment, if it has written anything, gave
-    /// the record up.
+    /// Returns true if a later session, which would have continued in the next segment, gave the record up.
     fn is_given_up(&self, place: Place) -> bool {
         let began = (self.superblock.session, self.superblock.first);
         let mut later = self.heads.get(&(place.segment + 1)).copied().into_iter().chain([began]);
@@ -316,10 +314,9 @@ impl Walk {
         Header::decode(block, cache, logical_block, backing_size.0 / logical_block)
     }
 
-    /// Takes the next record.
+    /// Accepts the next record.
     fn record(&mut self, mut header: Header, crc: u32) {
-        // The backing device may do nothing about a discard, and what the log had beneath it may have left
-        // the log.
+        // The backing device may ignore a discard, and the older data in the log may be gone.
         for extent in header.extents.iter_mut().filter(|extent| extent.kind == Kind::Discard) {
             extent.kind = Kind::Zeroes;
         }
@@ -332,13 +329,13 @@ impl Walk {
         self.session = header.place.session;
         self.durable = self.durable.max(header.durable);
         self.before = None;
-        // Records before the tail of a sealed log are on the backing device, which has newer data by now.
+        // Records before the tail of a sealed log are on the backing device, which may have newer data.
         if self.sealed.is_none_or(|sealed| header.place.sequence >= sealed.tail) {
             log.apply(&mut self.index, &header);
         }
     }
 
-    /// Goes on where no leg has the next record: it begins the next segment, or the log has ended.
+    /// Continues where no leg has the next record: in the next segment, or with the end of the log.
     fn segment_ended(&mut self, segment: u64, block: u32) -> Result<Option<Read>, String> {
         let end = self.log.tail + self.log.geometry.count();
         if block > 0 && segment + 1 < end {
@@ -352,7 +349,7 @@ impl Walk {
         self.next_scan()
     }
 
-    /// Reads on where records may be that say what was durable; in the end judges the gap by that.
+    /// Continues the search for reports of durability; at its end classifies the gap.
     fn next_scan(&mut self) -> Result<Option<Read>, String> {
         if let Some((segment, block)) = self.scans.as_mut().and_then(Vec::pop) {
             return Ok(Some(self.read(segment, block)));
@@ -391,7 +388,7 @@ impl Walk {
             for (block, bytes) in (read.block..).zip(blocks) {
                 let Some((header, _)) = self.decode(bytes) else { continue };
                 let place = header.place;
-                // A record that an earlier session gave up says nothing any more.
+                // The statements of a record that an earlier session gave up do not count.
                 if (place.segment, place.block) == (read.segment, block) && !self.is_given_up(place) {
                     self.durable = self.durable.max(header.durable);
                     self.behind.extend(Some(place.sequence).filter(|sequence| *sequence > self.log.complete));
@@ -406,7 +403,7 @@ impl Walk {
     }
 }
 
-/// Returns the blocks of a record of which no leg has the payload.
+/// Returns the blocks of a record whose payload no leg has.
 fn damaged(header: &Header, geometry: &Geometry, blocks: &Blocks<'_>) -> Vec<(LbaRange, Entry)> {
     let place = header.place;
     let per_block = geometry.per_block();

@@ -97,7 +97,7 @@ impl Rig for SimulatedRig {
         }
     }
 
-    /// Under everything at once.
+    /// Cuts the power of all drives at once.
     fn cut_power(&mut self) -> std::result::Result<Arc<dyn Device>, CannotStage> {
         // The kit still has queues of the cache, which must not go on with power again.
         self.cache.iter().for_each(CachedDevice::halt);
@@ -172,7 +172,8 @@ fn a_cache_over_files_keeps_the_contract() {
     over_files(FileOptions::write_direct().shared());
 }
 
-/// They answer in their poll, and have no descriptor that would wake anybody.
+/// Runs the kit over files whose queues answer in their poll, and have no descriptor that could wake a
+/// waiting thread.
 #[test]
 fn a_cache_over_files_without_io_uring_keeps_the_contract() {
     over_files(FileOptions::write_direct().engine(EngineChoice::Synchronous));
@@ -192,6 +193,6 @@ fn a_cache_keeps_the_contract_in_virtual_time() {
 
 #[test]
 fn a_cache_keeps_the_contract_in_real_time() {
-    let mut rig = SimulatedRig::new(&["memory", "plp-nvme-ssd"], 1, Time::Real(Arc::new(RealClock::start())));
+    let mut rig = SimulatedRig::new(&["memory", "plp-nvme-ssd"], 1, Time::real());
     conformance::run(&mut rig, 1).assert_conforms();
 }

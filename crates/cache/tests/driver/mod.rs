@@ -1,4 +1,4 @@
-//! The driver is held to the contract of the waist: over simulated drives in virtual time, by the real clock,
-//! and over files.
+//! Tests that the driver keeps the contract of the waist: over simulated drives in virtual time and in real
+//! time, and over files.
 
 mod conforms;

@@ -1,4 +1,4 @@
-//! Faults in a world, and what can still be judged after them.
+//! Faults in a world, and what the oracle can still judge after them.
 
 use plumb_cache::State;
 
@@ -15,7 +15,7 @@ impl World {
             return;
         }
         if std::mem::take(&mut self.is_replaced) && self.is_whole() {
-            // The mirror is as good as new, and the other leg may be the next.
+            // The mirror is complete again, so the other leg may fail next.
             self.weak_leg = 1 - self.weak_leg;
             self.failed_legs.clear();
         }
@@ -23,7 +23,7 @@ impl World {
             Faults::OneLeg => fault.on_leg(self.weak_leg),
             _ => fault,
         };
-        // A leg that others have gone on without cannot know that, if they are gone.
+        // A leg that was left behind does not record that, so it would be used if the others are lost.
         let is_left_behind = |leg: usize| self.failed_legs.iter().any(|failed| *failed != leg);
         match fault {
             Fault::Fails { member, kind, nth } => self.faults.push((member, kind, nth)),
@@ -58,8 +58,8 @@ impl World {
         }
     }
 
-    /// Something on a medium is wrong. Without another leg the end of the log may then seem to come earlier,
-    /// after a restart, than it does: what was flushed last is lost, and nobody can know.
+    /// Records damage on a medium. Without another leg the log may seem to end earlier after a restart: the
+    /// last flushed data is then lost, which cannot be noticed.
     fn damaged(&mut self, is_known_elsewhere: bool) {
         self.is_broken = true;
         let is_end_unknown = !is_known_elsewhere || self.setup.faults == Faults::Any;

@@ -1,5 +1,5 @@
-//! Whoever marks the backing device as the cache asks: reads what witnesses hold, then writes the mark, each
-//! at some moment; and judges, when the cache was opened, whether somebody else has written to a witness.
+//! Marking of the backing device as the cache requests: reads the witnesses, then writes the mark, each at
+//! some moment; and judges after an opening whether others have written to a witness.
 
 use plumb_block::{Lba, LbaRange, Nanos};
 use plumb_cache::{Cache, Identity, Mark, Purpose, State, Uuid};
@@ -14,7 +14,7 @@ use crate::setup::{LeftOut, Setup};
 use plumb_block::conformance::Content;
 use plumb_block::conformance::oracle::Oracle;
 
-/// A mark with what each witness held when it was read, if the mark states that.
+/// A mark, with the content of each witness that the mark states.
 #[derive(Debug, Clone, Default)]
 struct Written {
     mark: Mark,
@@ -25,7 +25,7 @@ struct Written {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Marking {
     durable: Written,
-    /// The mark that is being written: a crash leaves it or the one before.
+    /// Mark that is being written: a crash leaves it or the previous one.
     writing: Option<Written>,
     /// True if the witnesses were judged since the cache was opened.
     is_judged: bool,
@@ -40,7 +40,7 @@ impl Marking {
         Identity { cache: Uuid([setup.cache; 16]), backing: Uuid([2; 16]), marked: self.durable.mark }
     }
 
-    /// Takes note of a crash.
+    /// Records a crash.
     pub(super) fn crash(&mut self, chance: &mut Xoshiro256PlusPlus) {
         if let Some(written) = self.writing.take().filter(|_| below(chance, 2) == 0) {
             self.durable = written;
@@ -49,7 +49,7 @@ impl Marking {
     }
 }
 
-/// Blocks whose contents the mark states: some that are written often, some that are not.
+/// Returns the blocks whose contents the mark states: some that are written often, and some that are not.
 pub(crate) fn witnesses(setup: &Setup) -> Vec<LbaRange> {
     let lbas = [0, 2, 5, setup.hot, setup.blocks() / 2, setup.blocks() - 1];
     lbas.into_iter().map(|lba| LbaRange::new(Lba(lba.min(setup.blocks() - 1)), 1)).collect()
@@ -67,7 +67,7 @@ impl World {
         members
     }
 
-    /// Returns a cache newly made, empty, and serving, of which somebody marks the backing device.
+    /// Returns a new, empty cache that serves, with a marked backing device.
     pub(crate) fn marked(setup: &Setup, left_out: LeftOut) -> Result<Self, String> {
         let oracle = Oracle::new(setup.block as usize, setup.discard_zeroes, Content::Generation(0));
         let marking = Some(Marking::default());
@@ -76,7 +76,7 @@ impl World {
         Ok(world)
     }
 
-    /// Goes one step on with the mark that the cache asks for. Whether there was one to take.
+    /// Takes one step towards the mark that the cache requests. Returns true if there was one.
     pub(super) fn advance_mark(&mut self) -> Result<bool, String> {
         let Some(mark) = self.cache().to_mark() else { return Ok(false) };
         let Some(mut marking) = self.marking.take() else { return Ok(false) };
@@ -103,8 +103,8 @@ impl World {
         Ok(true)
     }
 
-    /// Lets time pass in which nothing completes, and the backing device be marked as the cache asks, with
-    /// the flush for that.
+    /// Lets time pass without completions, and marks the backing device as the cache requests, with the flush
+    /// for that.
     pub(crate) fn mark_after(&mut self, time: Nanos) -> Result<(), String> {
         self.now = self.now.saturating_add(time);
         let now = self.now;
@@ -145,7 +145,7 @@ impl World {
         self.members[backing].read(range, &mut bytes).then_some(bytes)
     }
 
-    /// Returns the witnesses that hold something else than was stated.
+    /// Returns the witnesses whose content differs from the stated one.
     fn written_by_others(&mut self, stated: &Written) -> Vec<usize> {
         let ranges = witnesses(&self.setup).into_iter().enumerate();
         let is_other = |(index, range): &(usize, LbaRange)| {
@@ -155,8 +155,8 @@ impl World {
         ranges.filter(is_other).map(|(index, _)| index).collect()
     }
 
-    /// Writes to the backing device beside the cache, which is down, where the mark states the contents; and
-    /// whether that is noticed once the cache was opened. `None` if the log holds all that is stated.
+    /// Writes to the backing device of a stopped cache, where the mark states the contents. Returns true if
+    /// that is noticed after opening; `None` if the log holds everything that the mark states.
     pub(crate) fn is_write_beside_noticed(&mut self, chance: &mut Xoshiro256PlusPlus) -> Option<bool> {
         while self.state() == State::Recovering && self.advance(Nanos(u64::MAX), chance).ok()? {}
         let marking = self.marking.clone().filter(|marking| !marking.is_judged)?;
@@ -173,7 +173,7 @@ impl World {
     }
 }
 
-/// Opens a cache over these members, with the mark if somebody writes it.
+/// Opens a cache over these members, with the mark if there is one.
 pub(super) fn open(
     setup: &Setup,
     left_out: LeftOut,

@@ -1,4 +1,4 @@
-//! A cache that moves to another log: the mark on the backing device says which of both counts.
+//! A cache that moves to another log: the mark on the backing device states which of the two counts.
 
 use plumb_block::Nanos;
 use plumb_cache::{Cache, Layout, NewLog, State};
@@ -9,7 +9,8 @@ use crate::medium::Medium;
 use crate::setup::{Faults, Legs};
 
 impl World {
-    /// Goes on until the cache has moved to new devices, for at most so many steps. Returns whether it has.
+    /// Continues until the cache has moved to new devices, for at most `steps` steps. Returns true if it has
+    /// moved.
     pub(crate) fn move_log(&mut self, steps: u64, chance: &mut Xoshiro256PlusPlus) -> Result<bool, String> {
         let mut is_begun = false;
         for _ in 0..steps.min(PATIENCE.into()) {
@@ -66,7 +67,7 @@ impl World {
         self.cache().move_log(new, infos, now).map_err(|why| why.to_string())
     }
 
-    /// Takes the old log again if the cache has not moved: the mark is still that of a sealed log.
+    /// Uses the old log again if the cache has not moved: the mark is still that of a sealed log.
     pub(super) fn choose_log(&mut self) {
         let is_sealed = self.marking.as_ref().is_some_and(|marking| marking.mark().is_sealed);
         if let Some(old) = self.old_legs.take().filter(|_| is_sealed) {

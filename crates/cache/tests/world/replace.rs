@@ -10,14 +10,13 @@ use crate::medium::Medium;
 use crate::setup::{Faults, Legs};
 
 impl World {
-    /// Returns true if every leg counts, and the log says so durably.
+    /// Returns true if every leg counts, and the log states that durably.
     pub(super) fn is_whole(&self) -> bool {
         let status = self.status();
         status.is_some_and(|status| status.legs.iter().all(|state| *state == LegState::Live))
     }
 
-    /// Replaces a leg: the one to which all happens, if there is one. Copying goes on with the steps that
-    /// follow.
+    /// Replaces a leg: the one with the faults, if there is one. Copying continues with the following steps.
     pub(super) fn replace(
         &mut self,
         leg: usize,
@@ -64,7 +63,7 @@ impl World {
         Err(format!("leg {leg} is never taken out"))
     }
 
-    /// The device that is to be the leg, as it has to be before.
+    /// Prepares the device that will be the leg.
     fn put_in(&mut self, leg: usize, is_same: bool, chance: &mut Xoshiro256PlusPlus) {
         let medium = &mut self.members[leg];
         if is_same {

@@ -9,8 +9,8 @@ fn identity(marked: Mark) -> Options {
     Options { identity: Some(Identity { cache, backing, marked }), degraded: MissingLegs::Any, ..options() }
 }
 
-/// The leg that is lost first cannot know that the other one went on. The backing device does, before
-/// anything is acknowledged.
+/// The leg that is lost first does not record that the other one continued alone. The backing device does,
+/// before anything is acknowledged.
 #[test]
 fn a_leg_that_others_went_on_without_is_refused_alone() {
     let mut rig = Rig::new(1, 2, Layout::Mirror, identity(Mark::default()));
@@ -47,7 +47,7 @@ fn a_mark_that_is_not_taken_stops_writes() {
     assert!(matches!(rig.cache.state(), State::Latched { because } if because.contains("read-only")));
 }
 
-/// Another leg than the one that is to be replaced may have the only copy.
+/// A leg other than the one to be replaced may have the only copy.
 #[test]
 fn only_the_leg_that_is_named_may_be_missing() {
     let without = |leg| Options { degraded: MissingLegs::Without(leg), ..options() };
@@ -77,12 +77,12 @@ fn what_was_vouched_for_is_flushed_when_that_mode_is_left() {
     assert_eq!((rig.seen.get(&Purpose::LogFlush), rig.cache.is_mode_settled()), (Some(&1), true));
 }
 
-/// Streams of 8 blocks go past the log.
+/// Returns options with which streams of 8 blocks bypass the log.
 fn streaming() -> Options {
     Options { bypass_after: Some(Bytes(8 * 512)), ..options() }
 }
 
-/// Returns a write that is flying past the log while another one to the same place comes into it.
+/// Returns the tag of a write that bypasses the log, while another write to the same place goes into the log.
 fn overtaken(rig: &mut Rig) -> u64 {
     (0..2).for_each(|turn| rig.write(100 + turn * 8, 8, 1));
     rig.held = Some(Purpose::BypassWrite);
@@ -104,7 +104,7 @@ fn what_a_write_past_the_log_overlaps_is_destaged_after_it() {
     assert_eq!(rig.bytes(116, 4), [3; 2048]);
 }
 
-/// The write that failed may land later. A flush of the backing device ends that.
+/// The failed write may land later, until a flush of the backing device.
 #[test]
 fn after_a_write_past_the_log_has_failed_the_backing_device_is_flushed_before_it_is_destaged_to() {
     let mut rig = Rig::new(1, 1, Layout::Mirror, streaming());
@@ -134,7 +134,7 @@ fn the_log_takes_a_write_past_it_that_the_backing_device_has_failed() {
     assert_eq!(rig.bytes(116, 8), [2; 4096]);
 }
 
-/// A pattern that goes past the log takes no memory of the device's queue, and comes back as it was.
+/// A pattern that bypasses the log takes no memory of the device's queue, and comes back unchanged.
 #[test]
 fn the_bytes_of_a_pattern_are_made_before_they_go_past_the_log() {
     let mut rig = Rig::new(1, 1, Layout::Mirror, Options { mode: Mode::WriteThrough, ..options() });
@@ -160,7 +160,7 @@ fn the_bytes_of_a_pattern_are_made_before_they_go_past_the_log() {
     assert!(matches!(rig.answers.remove(&99).unwrap().payload, Payload::Pattern(_)));
 }
 
-/// Writes, until one finds the log full; its tag.
+/// Writes until the log is full. Returns the tag of the last write, which waits.
 fn fill_up(rig: &mut Rig) -> u64 {
     for turn in 0..1000 {
         let tag = rig.ask(Op::Write { fua: false }, turn * 7 % 231, 1, turn as u8);
@@ -173,7 +173,7 @@ fn fill_up(rig: &mut Rig) -> u64 {
     panic!("the log never fills");
 }
 
-/// Time goes on by itself until the request is answered; how long that took.
+/// Lets time pass until the request is answered. Returns the outcome, and the time that passed.
 fn answered(rig: &mut Rig, tag: u64) -> (Outcome, Nanos) {
     let from = rig.now;
     for _ in 0..1000 {
@@ -202,7 +202,7 @@ fn writes_to_a_full_log_wait_for_a_fault_that_passes_and_fail_with_one_that_stay
     }
 }
 
-/// Returns where a payload of this byte is on a leg.
+/// Returns the position of a payload of this byte on a leg.
 fn place(rig: &Rig, fill: u8) -> usize {
     rig.legs[0].windows(4096).position(|window| window == [fill; 4096]).unwrap()
 }
@@ -237,8 +237,8 @@ fn a_block_that_cannot_be_read_does_not_keep_the_log_from_becoming_free() {
         }
         rig.reopen(options(), &[true]);
     }
-    // A record that overwrites half of it may be lost until it is durable: till then the superblock still
-    // names all of it.
+    // A record that overwrites half of the block may be lost until it is durable: until then the superblock
+    // still names the whole block.
     rig.write(240, 4, 97);
     assert_eq!(rig.done(Op::Read, 240, 8, 0).outcome, Outcome::Failed(Errno::EIO));
     rig.reopen(options(), &[true]);
@@ -250,7 +250,7 @@ fn a_block_that_cannot_be_read_does_not_keep_the_log_from_becoming_free() {
     assert_eq!(rig.backing[240 * 512..248 * 512], [[97; 2048], [96; 2048]].concat());
 }
 
-/// Whoever only looks is told what recovery would do to each leg, and what no leg has any more.
+/// An inspection reports what recovery would do to each leg, and the data that no leg has any more.
 #[test]
 fn a_look_tells_what_each_leg_lacks_and_what_is_gone() {
     let mut rig = Rig::new(2, 2, Layout::Mirror, options());
@@ -259,7 +259,7 @@ fn a_look_tells_what_each_leg_lacks_and_what_is_gone() {
         rig.write(lba, 8, fill);
         rig.done(Op::Flush, 0, 0, 0);
     }
-    // Overwritten since: nobody misses it.
+    // Overwritten since, so not missing.
     rig.write(24, 8, 95);
     rig.done(Op::Flush, 0, 0, 0);
     rig.reopen(looking(), &[true, true]);
@@ -282,8 +282,7 @@ fn a_look_tells_what_each_leg_lacks_and_what_is_gone() {
     assert!(!found.is_sound() && rig.legs == before);
 }
 
-/// Whoever allows it keeps what comes before a durable record that is gone, and what came after it never
-/// comes back.
+/// With permission, the data before a lost durable record is kept, and the data after it never comes back.
 #[test]
 fn what_comes_before_a_lost_record_is_kept_if_that_is_allowed() {
     let mut rig = Rig::new(3, 1, Layout::Mirror, options());
@@ -298,7 +297,7 @@ fn what_comes_before_a_lost_record_is_kept_if_that_is_allowed() {
     assert!(matches!(rig.cache.state(), State::Failed { .. }), "{:?}", rig.cache.state());
     rig.reopen(Options { gives_up_lost: true, ..options() }, &[true]);
     let found = rig.cache.status().unwrap().findings;
-    // Nobody knows that the last record was flushed: no record after it says so.
+    // No later record states that the last record was flushed.
     assert_eq!((found.records, found.lost_records, found.given_up_records), (2, 1, 1), "{found:?}");
     assert!(!found.is_sound());
     for opening in 0..3 {

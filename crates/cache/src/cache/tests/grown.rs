@@ -1,10 +1,10 @@
-//! A backing device that has grown is cached to its end while the cache serves, and its mark states nothing
-//! of a block by the place that another witness had.
+//! Tests that a grown backing device is cached to its end while the cache serves, and that its mark states no
+//! block by the place of an earlier witness.
 
 use super::*;
 use crate::settings::Identity;
 
-/// Returns the options of a cache whose witnesses are the first block and the last one of so many.
+/// Returns the options of a cache whose witnesses are the first and the last of `blocks` blocks.
 fn with_last_of(blocks: u64, marked: Mark) -> Options {
     let identity = Identity { cache: Uuid([1; 16]), backing: Uuid([2; 16]), marked };
     Options { identity: Some(identity), witnesses: witnesses(blocks), ..options() }
@@ -14,7 +14,7 @@ fn witnesses(blocks: u64) -> Vec<LbaRange> {
     vec![LbaRange::new(Lba(0), 8), LbaRange::new(Lba(blocks - 8), 8)]
 }
 
-/// Writes everything back, and marks the backing device; the last mark.
+/// Writes everything back, and marks the backing device. Returns the last mark.
 fn drain(rig: &mut Rig) -> Mark {
     rig.cache.drain(rig.now);
     let mut last = None;

@@ -1,4 +1,4 @@
-//! Data that was written back is read from the log until its segment is used again, and never once it is
+//! Tests that data that was written back is read from the log until its segment is reused, but never if it is
 //! stale.
 
 use super::*;
