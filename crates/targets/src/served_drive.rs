@@ -1,10 +1,10 @@
 //! Simulated drive that is served under a name: the orders that only such a drive takes (power, cuts, faults,
 //! its cache), and its status.
 
+use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
-use std::sync::Arc;
 
-use plumb_block::{ErrorKind, Nanos, RealClock, Time, in_one_line};
+use plumb_block::{ErrorKind, Nanos, Time, in_one_line};
 use plumb_serve::named::control::RefusedOrder;
 use plumb_serve::named::{Controls, Exports, Service, ServiceDevice, ServiceError, ServiceOptions};
 use plumb_sim::Handle;
@@ -87,6 +87,9 @@ pub struct DriveStatus {
     pub last_cut: Option<CutReport>,
     /// True if a flush has failed since the power came on, so that no later one succeeds.
     pub latched: bool,
+    /// True if the file that is its medium was deleted: the contents go with the server.
+    #[serde(default)]
+    pub is_medium_deleted: bool,
     /// The faults that are set.
     pub faults: Vec<String>,
     /// The first NBD URI; null if it is not exported so.
@@ -120,6 +123,8 @@ pub struct DriveControls {
     handle: Handle,
     /// The cut that was asked for last if it was for later, and how many there had been then.
     armed: Option<(String, u64)>,
+    /// File that is its medium.
+    medium: Option<File>,
 }
 
 /// Makes a drive and serves it. Faults are set last: they count from when it is ready for its users.
@@ -132,15 +137,19 @@ pub fn serve_drive(
     service: ServiceOptions,
 ) -> Result<Service<DriveControls>, ServiceError> {
     let faults = std::mem::take(&mut options.faults);
+    let medium = match &options.backing {
+        Backing::File(file) => file.try_clone().ok(),
+        _ => None,
+    };
     let mut made = None;
     let service = Service::open(service, |name| {
         let mut drive = Drive::new(model, options)?;
         drive.rename(name);
-        let handle = Handle::new(drive, Time::Real(Arc::new(RealClock::start())));
+        let handle = Handle::new(drive, Time::real());
         made = Some(handle.clone());
         let device = handle.device();
         let description = format!("{} (simulated)", device.info().name);
-        Ok(ServiceDevice { device, description, controls: DriveControls { handle, armed: None } })
+        Ok(ServiceDevice { device, description, controls: DriveControls { handle, armed: None, medium } })
     })?;
     if let Some(handle) = made {
         handle.with(|drive, _| faults.into_iter().for_each(|fault| drive.set_fault(fault)));
@@ -153,6 +162,11 @@ pub fn contents_of(model: &str, backing: &Backing) -> Option<String> {
     let Backing::File(file) = backing else { return None };
     let which = file.metadata().map(|found| format!("{}:{}", found.dev(), found.ino()));
     Some(format!("{model} on file {}", which.unwrap_or_default()))
+}
+
+/// Returns true if no name leads to the file any more.
+fn is_deleted(file: &File) -> bool {
+    file.metadata().is_ok_and(|found| found.nlink() == 0)
 }
 
 impl Controls for DriveControls {
@@ -186,7 +200,7 @@ impl Controls for DriveControls {
         Ok(())
     }
 
-    fn shut_down(&mut self) -> plumb_block::Result<()> {
+    fn shut_down(&mut self, _is_forced: bool) -> plumb_block::Result<()> {
         self.handle.with(Drive::shut_down)
     }
 }
@@ -216,6 +230,7 @@ impl DriveControls {
             lost_although_durable_blocks: drive.last_cut().map(|report| report.promised_lost_blocks),
             last_cut: drive.last_cut().copied(),
             latched: drive.latched().is_some(),
+            is_medium_deleted: self.medium.as_ref().is_some_and(is_deleted),
             faults: drive.faults().iter().map(ToString::to_string).collect(),
             nbd: exports.nbd_uris().first().cloned(),
             nbd_uris: exports.nbd_uris().to_vec(),
@@ -276,4 +291,20 @@ fn change(drive: &mut Drive, now: Nanos, order: &DriveOrder) -> Result<(), Refus
         DriveOrder::ClearFaults => drive.clear_faults(),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_medium_is_deleted_once_its_last_name_is_gone() {
+        let directory = tempfile::tempdir().unwrap();
+        let [first, second] = ["first", "second"].map(|name| directory.path().join(name));
+        let file = File::create(&first).unwrap();
+        std::fs::rename(&first, &second).unwrap();
+        assert!(!is_deleted(&file));
+        std::fs::remove_file(&second).unwrap();
+        assert!(is_deleted(&file));
+    }
 }

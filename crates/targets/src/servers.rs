@@ -5,8 +5,8 @@ use plumb_path::exposure::{CacheShare, Live};
 use plumb_serve::named::control::{Order, give};
 use plumb_state::places;
 
-use crate::cache::{CacheOrder, CacheStatus, sockets};
 use crate::served_drive::{DriveOrder, DriveStatus};
+use plumb_caches::{CacheOrder, CacheStatus, sockets};
 
 /// Servers of this user, asked by name.
 #[derive(Debug)]

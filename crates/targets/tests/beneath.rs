@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use plumb_targets::{Intent, Kind, Permission, overlap};
 use rustix::fs::{FlockOperation, OFlags, flock};
 
-use crate::loop_device::{LoopDevice, Mount};
 use crate::support::{alone, destroy, nothing, open_path, overwrite, run};
+use plumb_testkit::loop_device::{LoopDevice, Mount};
 
 /// A file of 64 MiB, and a loop device over it.
 struct Bench {
@@ -41,7 +41,7 @@ fn over(file: &Path, options: &[&str]) -> Option<LoopDevice> {
 fn mounted(options: &[&str]) -> Option<(Bench, Mount)> {
     let bench = bench(options)?;
     let mounted = run("mkfs.ext4", &["-q", &bench.lower.path.display().to_string()])
-        .and_then(|_| Mount::new(&bench.lower.path));
+        .and_then(|_| Mount::new(&[&bench.lower.path.display().to_string()]));
     match mounted {
         Ok(mount) => Some((bench, mount)),
         Err(why) => {

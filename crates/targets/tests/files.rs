@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use crate::support;
 use crate::support::{clock, destroy, nothing, open_path, overwrite, write_first_block};
 use plumb_block::{Bytes, Caching, Errno, ExtentState, Outcome, Stamp};
+use plumb_linux::range_lock::LockKind;
 use plumb_linux::{FileOptions, Filling};
 use plumb_targets::{
     Intent, Kind, Name, Permission, TargetKind, TargetRequest, Time, mark_as_made, open_all,
@@ -270,6 +271,48 @@ fn one_file_for_several_jobs_is_made_once_and_shared() {
     }
     let again = opened[0].open_again(FileOptions::read_buffered(), clock()).unwrap();
     assert_eq!(write_first_block(&*again), Outcome::Done, "the access is that of the first");
+}
+
+/// Blocks that another run wrote would be reported as wrong data.
+#[test]
+fn a_run_that_verifies_has_its_file_alone_and_plain_writers_share_it() {
+    let (_guard, directory) = directory();
+    let (path, link) = (directory.join("f"), directory.join("link"));
+    let plain = Intent { lock: Some(LockKind::Shared), ..Intent::WRITE.sized(MIB) };
+    let verified = Intent { lock: Some(LockKind::Exclusive), ..plain };
+    let open = |intent| open_path(&path, intent, &overwrite());
+    let refused = |intent, words: &str| {
+        let error = open(intent).unwrap_err();
+        assert!(error.kind() == Kind::Refused && error.to_string().contains(words), "{error}");
+    };
+    // First a new file, then one that is there.
+    for _ in 0..2 {
+        let mut first = open(verified).unwrap();
+        first.laid_out();
+        refused(verified, "a run of plumb that verifies what it writes has it");
+        refused(plain, "a run of plumb that verifies what it writes has it");
+        open(Intent::READ).unwrap();
+        let again = first.open_again(FileOptions::read_buffered(), clock()).unwrap();
+        assert!(!first.is_claimed(), "only block devices are claimed");
+        drop(first);
+        refused(plain, "a run of plumb that verifies what it writes has it");
+        drop(again);
+    }
+    let writers = [plain, plain].map(|intent| open(intent).unwrap());
+    refused(verified, "another run of plumb writes to it, and this one verifies what it writes");
+    drop(writers);
+    // One run may name it in several ways.
+    fs::hard_link(&path, &link).unwrap();
+    let want = |path: &Path, intent| TargetRequest {
+        name: Name::parse(path).unwrap(),
+        intent,
+        options: FileOptions::write_buffered(),
+    };
+    let wanted = [want(&path, plain), want(&link, verified), want(&path, plain)];
+    let opened = open_all(&wanted, &overwrite(), &Time::Real(clock())).unwrap();
+    refused(plain, "a run of plumb that verifies what it writes has it");
+    drop(opened);
+    open(verified).unwrap();
 }
 
 #[test]

@@ -6,7 +6,6 @@
 mod beneath;
 mod block_devices;
 mod files;
-mod loop_device;
 mod medium;
 mod real_signatures;
 mod split;

@@ -6,7 +6,7 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::Command;
 
-use plumb_targets::signature::{FileSource, find};
+use plumb_guard::signature::{FileSource, find};
 
 use crate::support::alone;
 
@@ -40,14 +40,14 @@ const CALLED: [(&str, &str); 35] = [
     ("ext2", "ext2"),
     ("ext3", "ext3"),
     ("ext4", "ext4"),
-    ("ext4 journal", "jbd"),
+    ("an ext4 journal", "jbd"),
     ("xfs", "xfs"),
     ("btrfs", "btrfs"),
     ("swap space", "swap"),
     ("LUKS", "crypto_LUKS"),
     ("MBR partitions", "dos"),
-    ("boot sector", "dos"),
-    ("GPT", "gpt"),
+    ("a boot sector", "dos"),
+    ("a GPT", "gpt"),
     ("bcache", "bcache"),
     ("f2fs", "f2fs"),
     ("FAT", "vfat"),
@@ -65,7 +65,7 @@ const CALLED: [(&str, &str); 35] = [
     ("ISO 9660", "iso9660"),
     ("Sun partitions", "sun"),
     ("SGI partitions", "sgi"),
-    ("BSD disk label", "bsd"),
+    ("a BSD disk label", "bsd"),
     ("Atari partitions", "atari"),
     ("Apple partition map", "mac"),
     ("BeFS", "befs"),
@@ -107,7 +107,7 @@ fn file_systems_of_the_ext_family() {
     finds(16, &["mkfs.ext4", "-q", "-F", "{}"], "ext4");
     finds(16, &["mkfs.ext3", "-q", "-F", "{}"], "ext3");
     finds(16, &["mkfs.ext2", "-q", "-F", "{}"], "ext2");
-    finds(16, &["mke2fs", "-q", "-F", "-O", "journal_dev", "{}"], "ext4 journal");
+    finds(16, &["mke2fs", "-q", "-F", "-O", "journal_dev", "{}"], "an ext4 journal");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn partition_tables() {
     finds(16, &["sh", "-c", "echo 'label: dos\n,' | sfdisk -q $0", "{}"], "MBR partitions");
     if let Some(found) = made_with(16, &["sh", "-c", "echo 'label: gpt\n,' | sfdisk -q $0", "{}"]) {
         // The protective MBR is a partition table, too.
-        assert_eq!(found, ["GPT", "MBR partitions"]);
+        assert_eq!(found, ["a GPT", "MBR partitions"]);
     }
 }
 
@@ -177,10 +177,10 @@ fn partition_tables_of_other_machines() {
     };
     labelled("sun", "Sun partitions");
     labelled("dvh", "SGI partitions");
-    labelled("bsd", "BSD disk label");
+    labelled("bsd", "a BSD disk label");
     labelled("mac", "Apple partition map");
     // An empty table of partitions.
-    labelled("msdos", "boot sector");
+    labelled("msdos", "a boot sector");
     finds(
         64,
         &["parted", "-s", "{}", "mklabel", "atari", "mkpart", "primary", "1MiB", "20MiB"],
@@ -213,18 +213,18 @@ fn what_blkid_knows_without_a_tool_to_make_it_is_called_the_same() {
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(text.contains(&format!("TYPE={theirs}\n")), "{ours}: {text}");
     };
-    checked(&[(end - 512, b"JM")], "jmicron_raid_member", "JMicron RAID member");
-    checked(&[(end - 11 * 512, &[0xf3, 0x16, 0x78, 0x5a])], "hpt45x_raid_member", "HighPoint RAID member");
-    checked(&[(9 * 512 + 32, &[0xf0, 0x16, 0x78, 0x5a])], "hpt37x_raid_member", "HighPoint RAID member");
+    checked(&[(end - 512, b"JM")], "jmicron_raid_member", "a JMicron RAID member");
+    checked(&[(end - 11 * 512, &[0xf3, 0x16, 0x78, 0x5a])], "hpt45x_raid_member", "a HighPoint RAID member");
+    checked(&[(9 * 512 + 32, &[0xf0, 0x16, 0x78, 0x5a])], "hpt37x_raid_member", "a HighPoint RAID member");
     let adaptec: &[(u64, &[u8])] = &[(end - 512, &[0x37, 0xfc, 0x4d, 0x1e]), (end - 512 + 0x100, b"DPTM")];
-    checked(adaptec, "adaptec_raid_member", "Adaptec RAID member");
+    checked(adaptec, "adaptec_raid_member", "an Adaptec RAID member");
     let promise: &[(u64, &[u8])] = &[(end - 399 * 512, b"Promise Technology, Inc.")];
-    checked(promise, "promise_fasttrack_raid_member", "Promise RAID member");
-    checked(&[(end - 512, &[0x55, 0xaa, 1])], "via_raid_member", "VIA RAID member");
+    checked(promise, "promise_fasttrack_raid_member", "a Promise RAID member");
+    checked(&[(end - 512, &[0x55, 0xaa, 1])], "via_raid_member", "a VIA RAID member");
     // The sum of all words up to it is 0x2f00, so the one that makes zero of it is 0xd100.
     let silicon: &[(u64, &[u8])] =
         &[(end - 512 + 0x60, &[0, 0, 0, 0x2f]), (end - 512 + 0x13e, &[0x00, 0xd1])];
-    checked(silicon, "silicon_medley_raid_member", "Silicon Image RAID member");
+    checked(silicon, "silicon_medley_raid_member", "a Silicon Image RAID member");
     checked(&[(0, b"UBI#\x01")], "ubi", "UBI");
 }
 

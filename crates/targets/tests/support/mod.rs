@@ -1,13 +1,13 @@
 //! Support code for the tests of real targets.
 
 use std::path::Path;
-use std::process::Command;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use plumb_block::{Bytes, Outcome, QueueOptions, Request, Tag, Wait};
 use plumb_block::{Clock, Device, Lba, LbaRange, Op, Pattern, Payload, Pool, PoolShape, RealClock};
 use plumb_linux::FileOptions;
 use plumb_targets::{Error, Intent, Name, OpenedTarget, Permission, open};
+pub(crate) use plumb_testkit::program::{alone, run};
 
 /// Opens the target at `path`, through the page cache unless the test says otherwise.
 pub(crate) fn open_path(path: &Path, intent: Intent, permission: &Permission) -> Result<OpenedTarget, Error> {
@@ -48,23 +48,4 @@ pub(crate) fn write_first_block(device: &dyn Device) -> Outcome {
     let mut completions = Vec::new();
     queue.poll(Wait::ONE, &mut completions).expect("an answer");
     completions[0].outcome
-}
-
-/// Returns one test at a time: while one starts a program, the child holds a copy of the other's exclusive
-/// descriptor for a moment, and claiming the device again fails with EBUSY. Every test that runs a program or
-/// claims a device holds this.
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Runs a command; its output, or why not.
-pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
-    let output =
-        Command::new(program).args(arguments).output().map_err(|error| format!("{program}: {error}"))?;
-    if output.status.success() {
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    } else {
-        Err(format!("{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr).trim()))
-    }
 }

@@ -1,0 +1,86 @@
+//! Finds the devices of a cache by the UUIDs that they bear, whatever the kernel calls them today.
+//!
+//! The configured path is looked at first. If something else is there, or nothing, all block devices are
+//! looked at that nothing stands on (`/sys/class/block/NAME/holders`). One that bears the UUID takes the
+//! place of the configured path; two of them are copies of each other, and neither does.
+
+use std::os::fd::AsFd as _;
+use std::path::Path;
+
+use plumb_guard::cache::config::CacheConfig;
+use plumb_guard::cache::device_place::DevicePlace;
+use plumb_guard::cache::known::{leg_at, opened, sizes};
+use plumb_guard::cache::marker::Marker;
+use plumb_guard::cache::marker_search;
+use plumb_guard::signature::FileSource;
+use plumb_linux::tree::{LiveTree, Tree as _};
+use rustix::fs::SeekFrom;
+use rustix::io::Errno;
+
+use crate::member::stable_name;
+
+/// Returns `config` with the path at which its backing device is now; the configured one if that is not
+/// found.
+pub(crate) fn backing(config: CacheConfig) -> CacheConfig {
+    let backing = now_at(&config.backing, |path| is_backing(path, &config));
+    CacheConfig { backing, ..config }
+}
+
+/// Returns `config` with the paths at which the devices of its log are now; the configured one of a device
+/// that is not found.
+pub(crate) fn legs(config: CacheConfig) -> CacheConfig {
+    let legs = config.legs.iter().enumerate();
+    let at = |place: &DevicePlace, path: &str| DevicePlace { path: path.to_owned(), ..place.clone() };
+    let now = |(number, leg): (usize, &DevicePlace)| {
+        at(leg, &now_at(&leg.path, |path| is_leg(&at(leg, path), &config, number)))
+    };
+    let legs = legs.map(now).collect();
+    CacheConfig { legs, ..config }
+}
+
+/// Returns true if something is at the configured path of the backing device that can be read, and does not
+/// bear the mark of this cache.
+pub(crate) fn is_stranger_at_backing(config: &CacheConfig) -> bool {
+    is_backing(&config.backing, config) == Ok(false)
+}
+
+/// Returns the path of the device that `is_it` recognizes: `path`, if it is there or nowhere else.
+fn now_at(path: &str, is_it: impl Fn(&str) -> Result<bool, Errno>) -> String {
+    let may_be_elsewhere = match is_it(path) {
+        Ok(is_it) => !is_it,
+        Err(errno) => [Errno::NOENT, Errno::NXIO, Errno::NODEV].contains(&errno),
+    };
+    // Exports and simulated drives have one name.
+    if !may_be_elsewhere || !Path::new(path).is_absolute() {
+        return path.to_owned();
+    }
+    let tree = LiveTree::new();
+    let is_free = |name: &String| {
+        let holders = tree.list(&format!("/sys/class/block/{name}/holders"));
+        holders.is_ok_and(|holders| holders.is_empty())
+    };
+    let names = tree.list("/sys/class/block").unwrap_or_default().into_iter().filter(is_free);
+    // The kernel writes the slash of a device name (cciss/c0d0) so.
+    let nodes = names.map(|name| format!("/dev/{}", name.replace('!', "/")));
+    let found: Vec<_> = nodes.filter(|node| is_it(node) == Ok(true)).collect();
+    match &*found {
+        [node] => stable_name(Path::new(node)).to_str().unwrap_or(node).to_owned(),
+        _ => path.to_owned(),
+    }
+}
+
+fn is_leg(place: &DevicePlace, config: &CacheConfig, number: usize) -> Result<bool, Errno> {
+    let leg = leg_at(place)?;
+    Ok(leg.is_some_and(|leg| leg.settings.cache == config.uuid && leg.number == number))
+}
+
+fn is_backing(path: &str, config: &CacheConfig) -> Result<bool, Errno> {
+    let file = opened(path)?;
+    let size = rustix::fs::seek(&file, SeekFrom::End(0))?;
+    let attribute = Marker::of_file(file.as_fd()).unwrap_or_default();
+    let known = sizes(std::slice::from_ref(config));
+    let blocks = marker_search::find(&FileSource { file: file.as_fd(), size }, &known);
+    let blocks = blocks.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    let mut markers = attribute.into_iter().chain(blocks.into_iter().map(|found| found.marker));
+    Ok(markers.any(|marker| (marker.cache, marker.backing) == (config.uuid, config.backing_uuid)))
+}

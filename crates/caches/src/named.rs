@@ -1,0 +1,562 @@
+//! A cache that was made before, opened over its devices; and caches as targets.
+
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use plumb_block::{Bytes, Device, LbaRange, Pool, PoolShape, Time};
+use plumb_cache::driver::{self, CachedDevice, Members};
+use plumb_cache::{BUFFER, Cache, Identity, MissingLegs, Mode, Options, State, WITNESSES_MAX};
+use plumb_guard::cache::config::{self, CacheConfig, LastMark};
+use plumb_guard::cache::device_place::DevicePlace;
+use plumb_guard::cache::marker::Marker;
+use plumb_guard::cache::stop_record::StopRecord;
+use plumb_guard::network;
+use plumb_guard::shared::KeepingDevice;
+use plumb_guard::{
+    Error, Intent, Kind, Name, OpenedTarget, Permission, Result, Scheme, TargetKind, TargetRequest,
+};
+use plumb_linux::probe::LiveProbe;
+use plumb_linux::tree::LiveTree;
+use plumb_path::{Survey, survey_cache};
+use plumb_state::LockedRecord;
+use plumb_text::shell_word;
+
+use crate::create::needs;
+use crate::find;
+use crate::follower::Follower;
+use crate::inline;
+use crate::leg::is_there;
+use crate::member::{Member, Spot};
+use crate::patient_check::PatientCheck;
+use crate::placement;
+use crate::remedies::{adopt_command, last_resort, serving};
+use crate::wear::{self, Endurance};
+use crate::witness::{self, Marking};
+
+/// Number of buffers that a cache has for its records, for reads of the log and for destaging.
+const BUFFERS: u32 = 48;
+
+/// A cache that serves, with its devices.
+pub struct NamedCache {
+    config: Mutex<CacheConfig>,
+    /// The cache.
+    pub device: CachedDevice,
+    pub(crate) backing: Arc<Member>,
+    /// The files of the log, by the number of the leg.
+    files: Mutex<Vec<Option<Arc<OwnedFd>>>>,
+    /// Writer of the marks on the backing device; none for a cache that is only looked at, or is detached.
+    follower: Option<Follower>,
+    pub(crate) marking: Arc<Marking>,
+    /// Reason why the backing device is said to have been written by somebody else; only of one that is
+    /// looked at.
+    written_beside: Option<Error>,
+    /// Facts about its devices, once somebody has asked for them.
+    placement: Mutex<Option<Placement>>,
+    /// Check whether its backing file has its name.
+    pub(crate) backing_name: PatientCheck,
+    /// Claim on the cache, dropped after its devices.
+    _claim: Option<LockedRecord>,
+}
+
+/// Facts about the devices of a cache, with the settings for which they hold.
+struct Placement {
+    mode: Mode,
+    legs: Vec<DevicePlace>,
+    given: Option<u64>,
+    warnings: Vec<String>,
+    endurance: Option<Endurance>,
+}
+
+/// How a cache is opened.
+#[derive(Debug, Clone, Copy)]
+pub struct Opening {
+    /// The devices of the log that may be missing beside those that the log calls lost.
+    pub degraded: MissingLegs,
+    /// True if the log is taken up to the first durable record that is damaged or gone; what comes after it
+    /// is lost.
+    pub gives_up_lost: bool,
+    /// True if what somebody else has written to the backing device since the cache was served may be lost.
+    pub discards_backing_writes: bool,
+}
+
+impl Opening {
+    /// The strictest opening.
+    pub const STRICT: Self =
+        Self { degraded: MissingLegs::No, gives_up_lost: false, discards_backing_writes: false };
+}
+
+/// Returns what a cache is opened with, but for what only its log says.
+pub(crate) fn options_of(mode: Mode) -> plumb_block::Result<Options> {
+    let memory = Pool::new(PoolShape { buffer: BUFFER, count: BUFFERS, alignment: Bytes::kib(4) })?;
+    Ok(Options { mode, ..Options::new(memory) })
+}
+
+impl NamedCache {
+    /// Opens the cache: recovers its log, and marks the backing device as the log asks for it from then on.
+    ///
+    /// # Errors
+    /// The refusal: its devices are missing or in use, do not belong together, or were used without each
+    /// other. Nothing was written to the backing device then.
+    pub fn open(config: CacheConfig, opening: Opening, time: &Time) -> Result<Self> {
+        let mut open = Self::recovered(config, opening, Intent::WRITE, time)?;
+        if let Some(refusal) = open.written_beside.take() {
+            return Err(refusal);
+        }
+        open.clear_left_markers()?;
+        let shown = open.shown();
+        let failed = |error: plumb_block::Error| Error::device(&shown, &error);
+        open.follower =
+            Some(Follower::start(open.device.clone(), Arc::clone(&open.marking)).map_err(failed)?);
+        // The session is marked before anybody is served.
+        let marked = open.device.wait_for(|core| match core.state() {
+            State::Latched { because } => Some(Err(because)),
+            _ => core.is_session_marked().then_some(Ok(())),
+        });
+        marked.map_err(failed)?.map_err(|why| Error::refused(&shown, why, "see to the backing device"))?;
+        // The record of the stop, which says nothing of a device that was written, is of an earlier session.
+        let last_mark = Some(open.last_mark());
+        let now = CacheConfig { stopped: None, detaching: None, last_mark, ..open.config().clone() };
+        now.save(&config::directory())?;
+        *open.config() = now;
+        Ok(open)
+    }
+
+    /// Opens the cache to look at it: its whole log is read and checked, and nothing is written; what
+    /// `opening` allows is taken as done. [`written_beside`](Self::written_beside) says why opening it would
+    /// be refused all the same.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn look(config: CacheConfig, opening: Opening, time: &Time) -> Result<Self> {
+        Self::recovered(config, opening, Intent::READ, time)
+    }
+
+    /// Returns why the backing device is said to have been written by somebody else since the cache was
+    /// served; `None` if nothing is known of that.
+    pub fn written_beside(&self) -> Option<&Error> {
+        self.written_beside.as_ref()
+    }
+
+    fn recovered(config: CacheConfig, opening: Opening, intent: Intent, time: &Time) -> Result<Self> {
+        let shown = format!("cache:{}", config.name);
+        let claim = config.claim(&config::directory())?;
+        let config = find::backing(config);
+        let (backing, mut marker, spot) = backing_of(&config, intent, time)?;
+        is_last(&config, &backing, marker.mark.into())?;
+        let config = find::legs(config.after_move(marker.mark.is_sealed));
+        let legs = legs_of(&config, intent, time)?;
+        let size = backing.cached(spot.place()).info().size;
+        backing.is_not_smaller(size, marker.size)?;
+        // The part by which the device has grown is not cached.
+        let cached = backing.part(marker.size);
+        if opening.discards_backing_writes {
+            marker.state([None; WITNESSES_MAX]);
+        }
+        let options = options_of(config.mode).map_err(|error| Error::device(&shown, &error))?;
+        let (cache, backing_uuid) = (config.uuid, config.backing_uuid);
+        let options = Options {
+            identity: Some(Identity { cache, backing: backing_uuid, marked: marker.mark }),
+            name: config.name.clone(),
+            witnesses: witness::ranges(&*cached),
+            degraded: opening.degraded,
+            gives_up_lost: opening.gives_up_lost,
+            // The marker is made larger first.
+            grows_backing: true,
+            destage: config.tuning.destage(),
+            dry_run: !intent.writes,
+            ..options
+        };
+        let missing = config.legs.iter().zip(&legs).filter(|(_, leg)| leg.is_none());
+        let missing: Vec<&str> = missing.map(|(place, _)| &*place.path).collect();
+        let adopt = match *missing {
+            [] => String::new(),
+            _ => format!("{} is not there; {}; ", missing.join(", "), adopt_command(&config, &missing)),
+        };
+        let files = legs.iter().map(|leg| leg.as_ref()?.file().cloned()).collect();
+        let legs = legs.iter().map(|leg| leg.as_ref().map(|leg| Arc::clone(&leg.device))).collect();
+        let members = Members { legs, backing: Arc::clone(&cached) };
+        let device = CachedDevice::open(options, members, time.clone()).map_err(|error| {
+            let refusal = refused(&shown, &error);
+            match refusal.kind() {
+                Kind::Refused => {
+                    Error::refused(&shown, refusal.found(), format!("{adopt}{}", last_resort(&config)))
+                }
+                _ => refusal,
+            }
+        })?;
+        let is_needed = device.look(Cache::status).is_some_and(|status| status.dirty.0 + status.zeroed.0 > 0);
+        let stopped = config.stopped.as_ref().filter(|_| !opening.discards_backing_writes);
+        let evidence = evidence_of_write(stopped, &backing, &*cached, &marker);
+        if evidence.is_some() {
+            // The contents that a later mark states are read anew.
+            marker.state([None; WITNESSES_MAX]);
+        }
+        let written_beside = evidence.filter(|_| is_needed).map(|why| beside(&config, &backing, &why));
+        let config = CacheConfig { marker: spot.place(), backing_size: Some(marker.size.0), ..config };
+        let (config, files, backing) = (Mutex::new(config), Mutex::new(files), Arc::new(backing));
+        let marking = Arc::new(Marking::new(Arc::clone(&backing), spot, cached, marker));
+        Ok(Self {
+            config,
+            device,
+            backing,
+            files,
+            follower: None,
+            marking,
+            written_beside,
+            placement: Mutex::default(),
+            backing_name: PatientCheck::default(),
+            _claim: claim,
+        })
+    }
+
+    /// Returns what speaks against the way in which its devices lie, a sentence each, and the endurance of
+    /// the devices of its log.
+    pub(crate) fn placement(&self) -> (Vec<String>, Option<Endurance>) {
+        let config = self.config().clone();
+        let given = config.tuning.endurance_bytes;
+        let mut known = self.placement.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = match known.take() {
+            Some(it) if it.mode == config.mode && it.legs == config.legs && it.given == given => {
+                known.insert(it)
+            }
+            _ => {
+                let warnings = placement::warnings(&config);
+                let endurance = wear::endurance(given, &config.legs);
+                let CacheConfig { mode, legs, .. } = config;
+                known.insert(Placement { mode, legs, given, warnings, endurance })
+            }
+        };
+        (known.warnings.clone(), known.endurance)
+    }
+
+    /// Returns a sentence if its backing device was found at another path than the one `before`, from which
+    /// it was opened.
+    pub fn found_elsewhere(&self, before: &CacheConfig) -> Option<String> {
+        let CacheConfig { name, backing: found, .. } = &*self.config();
+        (*found != before.backing).then(|| {
+            format!("{name}: its backing device was found at {found} in place of {}", before.backing)
+        })
+    }
+
+    /// Returns where it is.
+    pub fn config(&self) -> MutexGuard<'_, CacheConfig> {
+        self.config.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the files among the devices of the log, by the number of the leg: each is locked for as long
+    /// as it is here, or its device is in use.
+    pub(crate) fn files(&self) -> MutexGuard<'_, Vec<Option<Arc<OwnedFd>>>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the name of the cache for people.
+    pub(crate) fn shown(&self) -> String {
+        format!("cache:{}", self.config().name)
+    }
+
+    /// Stops it: what was acknowledged is durable then, on the log or the backing device.
+    ///
+    /// # Errors
+    /// If that is not known to be so.
+    pub fn stop(&self) -> plumb_block::Result<()> {
+        self.device.with(Cache::stop);
+        self.stopped()?;
+        let Some(mark) = self.device.look(Cache::mark_at_stop) else { return Ok(()) };
+        let failed = |error: Error| {
+            let place = self.config().name.clone();
+            plumb_block::Error::new(plumb_block::ErrorKind::Invalid, "mark the backing device of", place)
+                .because(error.to_string())
+        };
+        self.marking.write(mark).map_err(failed)?;
+        let stopped = StopRecord::now(mark.session, self.backing.held());
+        let config = CacheConfig { stopped, last_mark: Some(self.last_mark()), ..self.config().clone() };
+        // Without the record the witnesses speak.
+        config.save(&config::directory()).or(Ok(()))
+    }
+
+    fn last_mark(&self) -> LastMark {
+        self.marking.last().0.mark.into()
+    }
+
+    /// Returns whether it has stopped, as it was told or because it cannot go on.
+    pub fn has_stopped(&self) -> bool {
+        let state = self.device.look(Cache::state);
+        !matches!(state, State::Recovering | State::Serving)
+    }
+
+    /// Waits until it has stopped.
+    fn stopped(&self) -> plumb_block::Result<()> {
+        let ended = self.device.wait_for(|core| match core.state() {
+            State::Stopped { .. } => Some(Ok(())),
+            State::Latched { because } | State::Failed { because } => Some(Err(because)),
+            State::Recovering | State::Serving => None,
+        })?;
+        ended.map_err(|because| {
+            let place = self.config().name.clone();
+            plumb_block::Error::new(plumb_block::ErrorKind::Invalid, "stop the cache", place).because(because)
+        })
+    }
+
+    /// Begins to write everything to the backing device and to stop then; [`detached`](Self::detached) ends
+    /// it.
+    pub fn begin_to_detach(&self) {
+        self.device.with(Cache::detach);
+    }
+
+    /// Waits for the end of what was begun, takes the marker away, and forgets the cache: the backing device
+    /// is used without it, and the devices of the log for something else. `gives_up` allows that blocks which
+    /// the log cannot read are older there. Returns why devices of the log could not be erased: no device
+    /// needs what is on them.
+    ///
+    /// # Errors
+    /// If not everything could be written to the backing device; the cache stays then.
+    pub fn detached(mut self, gives_up: bool) -> Result<Vec<Error>> {
+        let shown = self.shown();
+        let failed = |error| Error::device(&shown, &error);
+        self.stopped().map_err(failed)?;
+        let (state, status) = self.device.look(|core| (core.state(), core.status()));
+        let is_written = status.as_ref().is_some_and(|status| status.dirty.0 + status.zeroed.0 == 0);
+        let unreadable = status.map(|status| status.unreadable).unwrap_or_default();
+        let is_clean = state == State::Stopped { is_clean: true };
+        let is_given_up = gives_up && is_written && !unreadable.is_empty();
+        if !is_clean && !is_given_up {
+            return Err(self.not_everything(&shown, &unreadable));
+        }
+        self.follower = None;
+        let given_up: u64 =
+            unreadable.iter().map(|range| range.nlb * self.device.info().logical_block.0).sum();
+        let config = CacheConfig { detaching: Some(given_up), ..self.config().clone() };
+        // Without the mark, and without this note, nobody would know that the log is not needed.
+        config.save(&config::directory())?;
+        let CacheConfig { name, uuid, legs: paths, .. } = config;
+        self.backing.unmark(uuid)?;
+        CacheConfig::forget(&config::directory(), &name)?;
+        let legs = self.device.members().legs.clone();
+        let there = paths.iter().zip(&legs).filter(|(path, leg)| leg.is_some() || is_there(path));
+        let erased = there.map(|(path, leg)| match leg {
+            Some(leg) => driver::erase(&**leg)
+                .map(|()| path.mark_as_free())
+                .map_err(|error| Error::device(&path.to_string(), &error)),
+            None => {
+                let found = "it does not answer";
+                Err(Error::new(Kind::NotFound, path.to_string(), found, ""))
+            }
+        });
+        Ok(erased.filter_map(Result::err).collect())
+    }
+
+    /// Returns the refusal to detach a cache of which the backing device does not have everything.
+    pub(crate) fn not_everything(&self, shown: &str, unreadable: &[LbaRange]) -> Error {
+        let CacheConfig { name, uuid, backing, .. } = self.config().clone();
+        let Some(first) = unreadable.first() else {
+            let found = "some data is only in the log";
+            return Error::refused(
+                shown,
+                found,
+                format!("try again: `plumb cache detach {}`", shell_word(&name)),
+            );
+        };
+        let block = self.device.info().logical_block.0;
+        let (offset, length) = (first.lba.0 * block, Bytes(first.nlb * block));
+        let more = match unreadable.len() {
+            1 => String::new(),
+            count => format!(", and {} places more", count - 1),
+        };
+        let found = format!(
+            "{length} from byte {offset} of {backing} on cannot be read from the log{more}: the backing \
+             device has older data there"
+        );
+        let is_sealed = self.device.look(Cache::status).is_some_and(|status| status.log_error.is_some());
+        let again = if is_sealed { "" } else { "serve the cache and write these bytes again, or " };
+        let remedy = format!(
+            "{again}give them up with `plumb cache detach {} --give-up-unreadable {uuid}`",
+            shell_word(&name)
+        );
+        Error::refused(shown, found, remedy)
+    }
+}
+
+/// Checks that this mark of the backing device is not that of a copy from before the cache wrote to it.
+fn is_last(config: &CacheConfig, backing: &Member, mark: LastMark) -> Result<()> {
+    let Some(last) = config.last_mark.filter(|last| mark.is_before(*last)) else { return Ok(()) };
+    let found = format!(
+        "it is an old copy: it was marked last in session {} with everything before record {}, but the backing device \
+         of this cache in session {} with everything before record {}, and what was written to it since is missing",
+        mark.session, mark.tail, last.session, last.tail
+    );
+    let remedy = format!(
+        "bring back the device that was served last; only if what was written since may be lost, keep this one with \
+         `plumb cache detach {} --discard-dirty {}`",
+        shell_word(&config.name),
+        config.uuid
+    );
+    Err(Error::refused(&backing.shown, found, remedy))
+}
+
+/// Returns evidence of a write by somebody else to the backing device since the cache `stopped`, or against
+/// the contents that its marker states.
+fn evidence_of_write(
+    stopped: Option<&StopRecord>,
+    backing: &Member,
+    cached: &dyn Device,
+    marker: &Marker,
+) -> Option<String> {
+    let since = stopped.and_then(|record| record.write_since(marker.mark.session, backing.held()));
+    since.or_else(|| {
+        let at = witness::changed(cached, &marker.contents)?;
+        Some(format!("its contents at byte {at} are not those that the cache left there"))
+    })
+}
+
+/// Returns the refusal of a cache whose backing device was written by somebody else, with the ways out.
+fn beside(config: &CacheConfig, backing: &Member, why: &str) -> Error {
+    let (CacheConfig { name, uuid, .. }, shown) = (config, &backing.shown);
+    let serving = serving(name, &format!("--discard-backing-writes {uuid}"));
+    let (name, device) = (shell_word(name), shell_word(shown));
+    let found = format!(
+        "something other than its cache (perhaps a mount) has written to it since the cache was served: \
+         {why}. Data that only the log holds would overwrite that"
+    );
+    let remedy = format!(
+        "decide which of the two to keep: the backing device, without the data that only the log holds: \
+         `plumb cache detach {name} --discard-dirty {uuid}`; or the log, which overwrites those writes: \
+         {serving}, then check the file system; to look at both first: `plumb cache verify {name}`, and `mount -o ro,noload` (xfs: ro,norecovery) of \
+         {device}, which changes nothing"
+    );
+    Error::refused(shown, found, remedy)
+}
+
+/// Returns the backing device, what it says of its cache, and where.
+fn backing_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<(Member, Marker, Spot)> {
+    let place = DevicePlace::whole(&config.backing);
+    let backing = Member::opened(&place, intent, time).map_err(|error| match error.kind() {
+        Kind::NotFound => {
+            let adopt = adopt_command(config, &[&config.backing]);
+            let remedy = format!("bring it back under this name; {adopt}; {}", last_resort(config));
+            Error::refused(error.target(), "the backing device is missing", remedy)
+        }
+        _ => error,
+    })?;
+    let found = backing.markers()?;
+    let is_ours = |marker: &Marker| marker.cache == config.uuid && marker.backing == config.backing_uuid;
+    let own = found.iter().find(|(marker, _)| is_ours(marker)).copied();
+    match (own, found.first()) {
+        (Some((marker, spot)), _) => Ok((backing, marker, spot)),
+        (None, Some((other, _))) => Err(needs(&backing.shown, other.cache)),
+        (None, None) if config.detaching.is_some() => {
+            let remedy = format!("`plumb cache detach {}` ends that", shell_word(&config.name));
+            Err(Error::refused(
+                &backing.shown,
+                "its cache was being detached, and the log is not needed",
+                remedy,
+            ))
+        }
+        (None, None) => {
+            let found = format!(
+                "it does not say that it needs the cache {}: it is another device, or was removed from that \
+                 cache and may have been written since",
+                config.uuid
+            );
+            let adopt = adopt_command(config, &[&config.backing]);
+            let remedy = format!("bring back the right one; {adopt}; {}", last_resort(config));
+            Err(Error::refused(&backing.shown, found, remedy))
+        }
+    }
+}
+
+/// Returns the devices of the log, `None` for one that is not there, or does not answer: the others say
+/// whether it counts. One has to be there.
+fn legs_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<Vec<Option<Member>>> {
+    let legs: Vec<_> = config.legs.iter().map(|path| Member::of_log(path, intent, time)).collect();
+    let is_any_there = legs.iter().any(Result::is_ok);
+    let legs = legs.into_iter().zip(&config.legs).map(|(leg, place)| match leg {
+        Err(error) if error.is_gone() && is_any_there => Ok(None),
+        Err(error) if error.kind() == Kind::NotFound => {
+            let adopt = adopt_command(config, &[&place.path]);
+            let remedy = format!("bring it back; {adopt}; {}", last_resort(config));
+            Err(Error::refused(error.target(), "this device of the log is missing", remedy))
+        }
+        Err(error) if error.kind() == Kind::Usage => {
+            Err(Error::refused(error.target(), error.found(), last_resort(config)))
+        }
+        leg => leg.map(Some),
+    });
+    legs.collect()
+}
+
+/// Returns what the core says when it does not open.
+pub(crate) fn refused(shown: &str, error: &plumb_block::Error) -> Error {
+    match (&error.kind, &error.detail) {
+        (plumb_block::ErrorKind::Invalid, Some(why)) => Error::refused(shown, why, ""),
+        _ => Error::device(shown, error),
+    }
+}
+
+/// Returns the way beneath the cache that is called `typed`, by its configuration: it is not opened, and may
+/// be served. `None` if that is no name of a cache that was made.
+///
+/// # Errors
+/// If there is no cache of this name.
+pub fn survey(typed: &str) -> Result<Option<Survey>> {
+    match Name::parse(typed) {
+        Ok(Name::Scheme { scheme: Scheme::Cache, rest }) if !rest.contains('=') => {
+            let directory = config::directory();
+            CacheConfig::load(&directory, &rest)?;
+            let file = CacheConfig::path(&directory, &rest);
+            Ok(Some(survey_cache(&LiveTree::new(), &LiveProbe::new(), typed, &file.to_string_lossy())))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Returns whether `name` is that of a cache.
+pub fn is_meant(name: &Name) -> bool {
+    matches!(name, Name::Scheme { scheme: Scheme::Cache, .. })
+}
+
+/// Opens the caches that are wanted, each with its place in the list. Names that are typed alike are the same
+/// cache.
+///
+/// # Errors
+/// If there is none of the name, its devices refuse, or the guard does.
+pub fn open_all(
+    wanted: &[(usize, TargetRequest)],
+    permission: &Permission,
+    time: &Time,
+) -> Result<Vec<(usize, OpenedTarget)>> {
+    let mut known: Vec<(&Name, inline::InlineCache)> = Vec::new();
+    let mut opened = Vec::new();
+    for (place, want) in wanted {
+        let Name::Scheme { rest, .. } = &want.name else { continue };
+        let made = known.iter().find(|(name, _)| **name == want.name).map(|(_, made)| made.clone());
+        let made = match made {
+            Some(made) => made,
+            None => {
+                let made = match rest.contains('=') {
+                    true => inline::make(&want.name, rest, time)?,
+                    false => {
+                        let config = CacheConfig::load(&config::directory(), rest)?;
+                        let cache = NamedCache::open(config, Opening::STRICT, time)?;
+                        inline::InlineCache {
+                            device: cache.device.clone(),
+                            counters: None,
+                            named: Some(Arc::new(cache)),
+                        }
+                    }
+                };
+                known.push((&want.name, made.clone()));
+                made
+            }
+        };
+        let target = match &made.counters {
+            Some(_) => inline::describe(want, made, time)?,
+            None => {
+                // With the cache its mark goes on to follow its sessions.
+                let device = Arc::new(KeepingDevice { device: made.device, _kept: made.named });
+                network::describe(want, device, TargetKind::Cache, permission)?
+            }
+        };
+        opened.push((*place, target));
+    }
+    Ok(opened)
+}

@@ -1,0 +1,384 @@
+//! Looking at what is at a path: opened for reading, and everything else that the rules want to know.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use plumb_block::Bytes;
+use plumb_linux::block_ioctl;
+use plumb_linux::inventory::identities_of;
+use plumb_linux::tree::DeviceNumber;
+use plumb_path::survey_path;
+use plumb_state::places::kernel_file_system;
+use rustix::fs::{FileType, Mode, OFlags};
+
+use crate::byte_extent::ByteExtent;
+use crate::error::{Error, Result};
+use crate::facts::{BlockFacts, Contents, FileFacts, FoundObject, Missing};
+use crate::locate::LocatedName;
+use crate::machine::Machine;
+use crate::mark::{Maker, maker};
+use crate::signature::{self, FileSource, Signature, Source};
+use crate::{blkid, cache};
+
+/// Identity of an open file: st_dev, st_ino, and of a device node st_rdev. While a descriptor is open, no
+/// other file can take them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// st_dev: the file system, or of a device node that of the node.
+    pub device: u64,
+    pub(crate) inode: u64,
+    /// st_rdev: the device that a node stands for; 0 of a file.
+    pub node: u64,
+}
+
+impl Key {
+    pub(crate) fn from_stat(stat: &rustix::fs::Stat) -> Self {
+        Self { device: stat.st_dev, inode: stat.st_ino, node: stat.st_rdev }
+    }
+
+    /// Returns true if both are one file or one block device, which may have several nodes.
+    pub(crate) fn is_same_storage(self, other: Self) -> bool {
+        if self.node == 0 { self == other } else { self.node == other.node }
+    }
+}
+
+/// Object at a place, before anything is known of its uses.
+pub enum Glimpse {
+    /// Nothing that can be opened.
+    Closed(FoundObject),
+    /// A regular file or a block device, open.
+    Open(OwnedFd, Key),
+}
+
+/// A target that was looked at. The descriptor is read-only and through the page cache; while it is open the
+/// key holds.
+pub(crate) struct Sight {
+    pub(crate) found: FoundObject,
+    pub(crate) open: Option<(Arc<OwnedFd>, Key)>,
+}
+
+impl Sight {
+    /// Asks blkid(8) what a block device, or a file that plumb did not make, holds, where the own signatures
+    /// find nothing.
+    pub(crate) fn ask_blkid(&mut self) {
+        let contents = match &mut self.found {
+            FoundObject::File(file) if !file.made_by_plumb => &mut file.contents,
+            FoundObject::Block(block) => &mut block.contents,
+            _ => return,
+        };
+        let Some((file, _)) = &self.open else { return };
+        if *contents == Contents::BLANK
+            && let Some(words) = blkid::ask(file.as_fd())
+        {
+            *contents = Contents::NamedByBlkid(words);
+        }
+    }
+}
+
+/// Looks at `located`. Only regular files and block devices are opened: opening other things may already do
+/// something.
+///
+/// # Errors
+/// The system's, where it cannot be opened for reading.
+pub(crate) fn look(machine: &Machine<'_>, located: &LocatedName) -> Result<Sight> {
+    Ok(match glance(located)? {
+        Glimpse::Closed(found) => Sight { found, open: None },
+        Glimpse::Open(file, key) => {
+            Sight { found: facts(machine, located, file.as_fd())?, open: Some((Arc::new(file), key)) }
+        }
+    })
+}
+
+/// Opens what is at `located`, as [`look`] does.
+///
+/// # Errors
+/// As [`look`].
+pub fn glance(located: &LocatedName) -> Result<Glimpse> {
+    let nothing_open = |found| Ok(Glimpse::Closed(found));
+    if let Some(missing) = &located.missing {
+        let directory = located.path.parent().filter(|_| *missing == Missing::CanBeMade);
+        let there = directory.and_then(kernel_file_system).map(FoundObject::Kernel);
+        return nothing_open(there.unwrap_or_else(|| FoundObject::Missing(missing.clone())));
+    }
+    let stat =
+        rustix::fs::lstat(&located.path).map_err(|errno| Error::os(&located.shown, "look at", errno))?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => {
+            if let Some(system) = kernel_file_system(&located.path) {
+                return nothing_open(FoundObject::Kernel(system));
+            }
+        }
+        FileType::BlockDevice => {}
+        FileType::Directory => return nothing_open(FoundObject::Directory),
+        FileType::CharacterDevice => return nothing_open(FoundObject::Other("character device")),
+        FileType::Fifo => return nothing_open(FoundObject::Other("FIFO")),
+        FileType::Socket => return nothing_open(FoundObject::Other("socket")),
+        _ => return nothing_open(FoundObject::Other("thing of unknown kind")),
+    }
+    let key = Key::from_stat(&stat);
+    let file = open_same(&located.path, &located.shown, OFlags::RDONLY | OFlags::NONBLOCK, key)?;
+    Ok(Glimpse::Open(file, key))
+}
+
+/// Opens `path`, and makes sure that it is the file of `key`.
+///
+/// # Errors
+/// The system's; a refusal if it is another file by now.
+pub fn open_same(path: &Path, shown: &str, flags: OFlags, key: Key) -> Result<OwnedFd> {
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file =
+        rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| refused_open(shown, flags, errno))?;
+    let stat = rustix::fs::fstat(&file).map_err(|errno| Error::os(shown, "look at", errno))?;
+    if Key::from_stat(&stat) == key {
+        return Ok(file);
+    }
+    let found = "something else took its place while plumb looked at it, and nothing was written";
+    Err(Error::refused(shown, found, "find out what does that, then try again"))
+}
+
+fn refused_open(shown: &str, flags: OFlags, errno: rustix::io::Errno) -> Error {
+    use rustix::io::Errno as Os;
+    match errno {
+        Os::BUSY if flags.contains(OFlags::EXCL) => Error::refused(
+            shown,
+            "the kernel says that it is in use, by something that its tables do not show here (another program, \
+             another mount namespace)",
+            "end that use first; --destroy cannot override what is not known",
+        ),
+        Os::INVAL if flags.contains(OFlags::DIRECT) => Error::usage(
+            shown,
+            "its file system does not support O_DIRECT",
+            "name a place on another file system, or go through the page cache",
+        ),
+        Os::TXTBSY => {
+            Error::refused(shown, "it is a running program or active swap space", "name another target")
+        }
+        errno => Error::os(shown, "open", errno),
+    }
+}
+
+/// Returns all that the rules want to know of an open file or block device.
+///
+/// # Errors
+/// The system's, where it cannot even be measured. What else cannot be seen is a fact, too.
+pub fn facts(machine: &Machine<'_>, located: &LocatedName, file: BorrowedFd<'_>) -> Result<FoundObject> {
+    facts_with(machine, located, file, |size| Some(contents(file, size, located.part)))
+}
+
+/// Returns the uses of an open file or block device, and no more: to look for signatures and for all its
+/// names takes some hundred reads of the device and of /sys.
+///
+/// # Errors
+/// As [`facts`].
+pub fn uses(machine: &Machine<'_>, located: &LocatedName, file: BorrowedFd<'_>) -> Result<FoundObject> {
+    facts_with(machine, located, file, |_| None)
+}
+
+fn facts_with(
+    machine: &Machine<'_>,
+    located: &LocatedName,
+    file: BorrowedFd<'_>,
+    contents: impl FnOnce(Bytes) -> Option<Contents>,
+) -> Result<FoundObject> {
+    let stat = rustix::fs::fstat(file).map_err(|errno| Error::os(&located.shown, "look at", errno))?;
+    if FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice {
+        let size = block_ioctl::capacity(file).map_err(|error| {
+            let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+            Error::os(&located.shown, "measure", errno)
+        })?;
+        reaches(located, size)?;
+        let found = block_facts(machine, stat.st_rdev, size, contents(size));
+        return Ok(FoundObject::Block(within(machine, found, located.part)));
+    }
+    let size = Bytes(u64::try_from(stat.st_size).unwrap_or(0));
+    reaches(located, size)?;
+    let identities: Vec<String> = located.path.to_str().map(str::to_owned).into_iter().collect();
+    let identities = of_part(identities, located.part);
+    let (uses, unseen) = match machine.inventory() {
+        Ok(inventory) => {
+            let bytes = located.part.map_or(0..u64::MAX, ByteExtent::range);
+            (inventory.uses_of_file(&identities_of(file), &located.path.to_string_lossy(), bytes), None)
+        }
+        Err(unseen) => (Vec::new(), Some(unseen.to_string())),
+    };
+    let maker = maker(file);
+    let (made_by_plumb, changed_since_made) = (maker == Maker::Plumb, maker == Maker::PlumbThenOthers);
+    let contents = contents(size).unwrap_or(Contents::BLANK);
+    Ok(FoundObject::File(FileFacts {
+        identities,
+        size: located.part.map_or(size, |part| Bytes(part.length)),
+        made_by_plumb,
+        changed_since_made,
+        contents,
+        uses,
+        unseen,
+    }))
+}
+
+/// Refuses a part that reaches beyond the end of what it is of.
+fn reaches(located: &LocatedName, size: Bytes) -> Result<()> {
+    match located.part {
+        Some(part) if part.range().end > size.0 => {
+            let found = format!("it has {} bytes, and the part ends at {}", size.0, part.range().end);
+            Err(Error::usage(
+                &located.shown,
+                found,
+                "name a part within it, or make a file longer (fallocate)",
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the facts about a part of a block device.
+fn within(machine: &Machine<'_>, block: BlockFacts, part: Option<ByteExtent>) -> BlockFacts {
+    let Some(known) = part else { return block };
+    let uses = machine.inventory().map(|all| all.uses_of_part(&block.kernel_name, known.range()));
+    BlockFacts {
+        size: Bytes(known.length),
+        identities: of_part(block.identities, part),
+        // An inventory that cannot be read is the `unseen` of the whole.
+        uses: uses.unwrap_or_default(),
+        ..block
+    }
+}
+
+/// Returns the names by which a part can be destroyed: those of the whole, which alone would say too much.
+fn of_part(identities: Vec<String>, part: Option<ByteExtent>) -> Vec<String> {
+    match part {
+        None => identities,
+        Some(part) => identities.into_iter().map(|identity| format!("{identity}@{part}")).collect(),
+    }
+}
+
+/// Returns what the machine knows of the block device whose node has `rdev`: without `contents` its uses
+/// alone, and not its names.
+pub fn block_facts(machine: &Machine<'_>, rdev: u64, size: Bytes, contents: Option<Contents>) -> BlockFacts {
+    let is_named = contents.is_some();
+    let contents = contents.unwrap_or(Contents::BLANK);
+    let number = DeviceNumber::from_stat(rdev);
+    let unseen = |unseen: String| {
+        // The name, at least, is reported: a device that is only read may be read all the same.
+        let kernel_name = number.name(machine.tree).unwrap_or_else(|| number.to_string());
+        BlockFacts {
+            size,
+            identities: vec![kernel_name.clone()],
+            read_only: false,
+            contents: contents.clone(),
+            uses: Vec::new(),
+            unseen: Some(unseen),
+            kernel_name,
+        }
+    };
+    let inventory = match machine.inventory() {
+        Ok(inventory) => inventory,
+        Err(error) => return unseen(error.to_string()),
+    };
+    let Some(block) = inventory.by_number(number) else {
+        return unseen(format!("/sys/class/block has no device {number}"));
+    };
+    let has_partitions =
+        block.above.iter().any(|above| inventory.get(above).is_some_and(|above| above.partition.is_some()));
+    let mut contents = contents;
+    if has_partitions && contents == Contents::BLANK {
+        // A partition table of a kind that has no mark among ours; the kernel reads more kinds.
+        contents = Contents::Read(vec![signature::Signature::new("partitions", 0)]);
+    }
+    let names = || {
+        inventory.identities(machine.tree, block, |disk| {
+            let path = survey_path(machine.tree, machine.probe, &disk.node()).ok()?;
+            path.layer(&disk.name)?.identity.clone()
+        })
+    };
+    BlockFacts {
+        identities: if is_named { names() } else { Vec::new() },
+        size,
+        read_only: machine.tree.text(&format!("{}/ro", block.sysfs)).is_ok_and(|text| text == "1"),
+        contents,
+        uses: inventory.uses(&block.name),
+        unseen: None,
+        kernel_name: block.name.clone(),
+    }
+}
+
+/// Returns the contents, with the signs of a backing device and of logs in parts, wherever these are.
+fn contents(file: BorrowedFd<'_>, size: Bytes, part: Option<ByteExtent>) -> Contents {
+    let source = FileSource { file, size: size.0 };
+    let found = match part {
+        None => signature::find(&source),
+        Some(part) => signature::find(&PartSource { source: &source, part })
+            .and_then(|within| Ok((within, signature::find(&source)?)))
+            .map(|(within, whole)| with_whole(within, whole, file)),
+    };
+    let mut found = match found {
+        Ok(found) => found,
+        Err(error) => return Contents::Unreadable(error.to_string()),
+    };
+    let begin = part.map_or(0, |part| part.offset);
+    for log in cache::log_parts(file).iter().map(|log| log.part) {
+        let sign = Signature::new(signature::CACHE_LOG, log.offset.saturating_sub(begin));
+        let is_other = part.is_none_or(|part| part.overlaps(log) && part != log);
+        if is_other && !found.contains(&sign) {
+            found.push(sign);
+        }
+    }
+    if !found.iter().any(|found| found.name == signature::CACHE_BACKING) && cache::is_backing(file, size) {
+        found.push(Signature::new(signature::CACHE_BACKING, 0));
+    }
+    Contents::Read(found)
+}
+
+/// Returns the signs within a part, and those of the whole that `file` is open on: what these mark may reach
+/// into the part. The logs of caches in other parts do not.
+fn with_whole(mut within: Vec<Signature>, whole: Vec<Signature>, file: BorrowedFd<'_>) -> Vec<Signature> {
+    let logs = cache::log_parts(file);
+    let is_of_a_part = |found: &Signature| {
+        let mut there = logs.iter().filter(|log| log.bears_log);
+        found.name == signature::CACHE_LOG && there.any(|log| log.part.range().contains(&found.at))
+    };
+    let known: Vec<_> = within.iter().map(|found| found.name).collect();
+    within.extend(whole.into_iter().filter(|found| !known.contains(&found.name) && !is_of_a_part(found)));
+    within
+}
+
+struct PartSource<'a> {
+    source: &'a FileSource<'a>,
+    part: ByteExtent,
+}
+
+impl Source for PartSource<'_> {
+    fn size(&self) -> u64 {
+        self.part.length
+    }
+
+    fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<usize> {
+        let length = (into.len() as u64).min(self.part.length.saturating_sub(at)) as usize;
+        self.source.read_at(self.part.offset + at, &mut into[..length])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Kind;
+
+    #[test]
+    fn another_file_under_the_same_name_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x");
+        std::fs::write(&path, "one").unwrap();
+        let held = std::fs::File::open(&path).unwrap();
+        let key = Key::from_stat(&rustix::fs::fstat(&held).unwrap());
+        assert!(open_same(&path, "x", OFlags::RDWR, key).is_ok());
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "two").unwrap();
+        let error = open_same(&path, "x", OFlags::RDWR, key).unwrap_err();
+        assert!(error.kind() == Kind::Refused && error.found().contains("something else"), "{error}");
+        // A link that took the name is not followed.
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/proc/self/fd/0", &path).unwrap();
+        assert!(open_same(&path, "x", OFlags::RDONLY, key).is_err());
+    }
+}
