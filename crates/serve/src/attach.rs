@@ -1,5 +1,5 @@
-//! Any [`Device`](plumb_block::Device) as a block device of this machine, without a kernel module: a file
-//! that this process serves through FUSE, under a loop device.
+//! Attachment of any [`Device`](plumb_block::Device) as a block device of this machine, without a kernel
+//! module: a loop device over a file that this process serves through FUSE.
 //!
 //! ```text
 //!   file system, database, fio
@@ -9,46 +9,46 @@
 //!   worker threads            one Queue each
 //!   Device
 //! ```
-//! [`Attachment::new`] attaches, [`Attachment::detach`] flushes and takes everything away, or refuses and
-//! says who still uses the device. [`sweep()`] removes what a killed server left; every new attachment does
-//! so first.
+//! [`Attachment::new`] attaches. [`Attachment::detach`] flushes and removes everything, or refuses and names
+//! the remaining users. [`sweep()`] removes the remains of a killed server; every new attachment does so
+//! first.
 //!
-//! `worker` serves through the files, `ring_worker` through rings (FUSE over io_uring), where the kernel
-//! offers them: its setting `enable_uring` is the user's. An agreement of a connection cannot be taken
-//! back, so where a ring is refused the file system is mounted again without.
+//! `worker` serves through files, `ring_worker` through rings (FUSE over io_uring) if the kernel offers them;
+//! the setting `enable_uring` is left to the user. The negotiated protocol of a connection is final, so if a
+//! ring is refused, the file system is mounted again without rings.
 //!
 //! # What the device sees
-//! As many requests in flight as the block layer sends, a flush beside writes. Any other mode of FUSE sends
-//! one write after the other and so hides reorderings; a kernel that cannot do better (before Linux 6.2) is
-//! refused. No write-back cache, for it merges writes. An fsync of a file system above is always a
-//! [`Flush`](plumb_block::Op::Flush); FUA never comes: the block layer sends a write with a flush behind it.
-//! `plan` says what becomes a discard.
+//! The device gets as many requests at once as the block layer sends, and a flush may overlap writes. Other
+//! FUSE modes serialize writes and so hide reordering; a kernel without this mode (before Linux 6.2) is
+//! refused. There is no write-back cache, because it would merge writes. An fsync of a file system above
+//! always becomes a [`Flush`](plumb_block::Op::Flush). FUA never arrives: the block layer sends a write
+//! followed by a flush. `plan` determines what becomes a discard.
 //!
 //! # Failures
-//! A request that failed, was not answered within 30 s (the time that the kernel gives SCSI and NVMe disks;
-//! [`AttachOptions::request_timeout`]), or met a device without power is EIO above. A flush that failed
-//! latches: every later one fails without asking the device, for as long as it is attached. When the process
-//! is killed, the kernel cuts the connection and everything in flight and after is EIO: that is not a power
-//! cut, for the device's own state dies with the process.
+//! A request is reported as EIO if it failed, met a device without power, or had no answer within 30 s (the
+//! kernel's timeout for SCSI and NVMe disks; [`AttachOptions::request_timeout`]). A failed flush latches: all
+//! later ones fail without reaching the device, as long as it is attached. When the process is killed, the
+//! kernel aborts the connection, and all requests in flight and later fail with EIO. This is not a power cut,
+//! since the device's own state dies with the process.
 //!
 //! # Deadlocks
-//! - The process must never do I/O to a file system on its own loop device, nor may the device's own threads.
-//! - Memory that a worker needs must not wait for writes to the device it serves: workers are `IO_FLUSHER`s
-//!   (prctl(2)), so an allocation of theirs never starts such writes. A device that has threads of its own
-//!   does the same for them. Locking the process's memory is not needed for that, and would pin the media of
-//!   simulated drives; it is needed if the machine swaps to the attached device or runs this program from it:
-//!   do neither.
-//! - No mount namespace of its own is needed: nothing here walks into the mount after the file is open, and
-//!   the directory is its owner's alone. A copy of the mount in the namespace of a container keeps the file
-//!   system alive but not the connection, which is cut on detaching.
-//! - `session` says why descriptors are in a certain order, and who may wait for the file system at all.
+//! - The process, including the device's own threads, must never do I/O to a file system on its own loop
+//!   device.
+//! - Memory allocation in a worker must not wait for writes to the device that it serves. Workers are
+//!   `IO_FLUSHER`s (prctl(2)), so their allocations never start such writes. A device with its own threads
+//!   does the same for them. Locking the process's memory is not needed, and would pin the media of simulated
+//!   drives; it would be needed if the machine swapped to the attached device or ran this program from it: do
+//!   neither.
+//! - No separate mount namespace is needed: nothing enters the mount after the file is open, and only the
+//!   owner can access the directory. A copy of the mount in a container's namespace keeps the file system
+//!   alive but not the connection, which is aborted on detaching.
+//! - `session` explains the required order of descriptors, and which threads may wait for the file system.
 //!
 //! # Limitations
-//! A device whose queues have no descriptor to wait for, or wait for its answers when they are dropped, keeps
-//! [`detach`](Attachment::detach), and dropping, waiting if it never answers. The size and the block size are
-//! those at the time of attaching. While a flush is in progress the loop driver holds back the requests that
-//! come behind it, so no write that was sent after a flush overtakes it here. The loop device always reports
-//! a write-back cache, and its physical block is the logical one.
+//! If a queue of the device has no descriptor to wait for, or waits for answers when it is dropped,
+//! [`detach`](Attachment::detach) and drop may block on a device that never answers. During a flush the loop
+//! driver holds back later requests, so no write sent after a flush overtakes it here. The loop device always
+//! reports a write-back cache, and its physical block equals the logical one.
 
 mod attachment;
 mod directory;
@@ -66,5 +66,6 @@ mod worker;
 
 pub use crate::records::Swept;
 pub use attachment::Attachment;
+pub use directory::MOUNTS_GO;
 pub use options::{AttachOptions, ControlFile};
 pub use sweep::{sweep, sweep_of, try_unserved, unserved};

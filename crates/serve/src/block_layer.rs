@@ -1,35 +1,36 @@
-//! Requirements of the kernel's block layer for a device that is to be a block device of this machine, and
-//! the grid of logical blocks that its requests are checked against.
+//! Requirements of the kernel's block layer for a served block device, and the grid of logical blocks for
+//! checking its requests.
 
 use plumb_block::{Bytes, DeviceInfo, Lba, LbaRange};
 
 use crate::error::{ExportError, Result};
 
-/// The smallest logical block.
+/// Minimum logical block size.
 pub(crate) const SECTOR: Bytes = Bytes(512);
-/// The largest, and the least that a device must take at a time.
+/// Maximum logical block size, and minimum transfer of a device.
 pub(crate) const PAGE: Bytes = Bytes::kib(4);
-/// A write-zeroes has no limit in [`DeviceInfo`]; more than this at once would hold the others up.
+/// Maximum size of a write-zeroes, for which [`DeviceInfo`] has no limit; a larger one would block others for
+/// too long.
 pub(crate) const ZEROES_MAX: Bytes = Bytes::mib(32);
 
-/// The logical blocks of a device.
+/// Logical blocks of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Grid {
     /// Logical block size in bytes.
     pub(crate) block: u64,
     /// Size in bytes; a multiple of the block size.
     pub(crate) size: u64,
-    /// The largest transfer that is asked for, in whole pages.
+    /// Maximum requested transfer, in whole pages.
     pub(crate) transfer_max: Bytes,
 }
 
 impl Grid {
-    /// Creates the grid of a device, from which at most `limit` is requested at a time. `how` says what is to
-    /// be done with the device.
+    /// Creates the grid of a device, with requests of at most `limit`. `how` is the intended use, for
+    /// messages.
     ///
     /// # Errors
-    /// [`Geometry`](ExportError::Geometry) if the block layer cannot have its block or size, or it takes less
-    /// than a page at a time.
+    /// [`Geometry`](ExportError::Geometry) if the block layer does not support its block size or size, or it
+    /// accepts less than a page at a time.
     pub(crate) fn new(info: &DeviceInfo, how: &'static str, limit: Bytes) -> Result<Self> {
         let refused = |why| Err(ExportError::Geometry { device: info.name.clone(), how, why });
         let block = info.logical_block;
@@ -46,8 +47,8 @@ impl Grid {
         Ok(Self { block: block.0, size: info.size.round_down(block).0, transfer_max })
     }
 
-    /// Returns the blocks of `length` bytes from `offset` on, if there are any, on the grid and within the
-    /// device.
+    /// Returns the blocks of `length` bytes at `offset`; `None` if the range is empty, off the grid or
+    /// outside the device.
     pub(crate) fn range(&self, offset: u64, length: u64) -> Option<LbaRange> {
         let is_within = offset.checked_add(length)? <= self.size;
         let is_on_grid = offset.is_multiple_of(self.block) && length.is_multiple_of(self.block);

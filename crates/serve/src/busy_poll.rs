@@ -1,35 +1,35 @@
-//! Busy polling: looking for what comes next for a moment before sleeping, where that pays.
+//! Busy polling: polling briefly for the next event before sleeping, if that pays off.
 //!
-//! Whoever waits for each answer sends its next request some microseconds after it: an NBD client, which
-//! sends the payload of a write right behind its header, too, and the kernel for a program that does one
-//! thing after the other. The only request that a fast device has ends as soon. To put the serving thread to
-//! sleep and to wake it takes longer than that on most machines, and it is the sender who pays for the
-//! waking. So the thread first polls for a moment. Where nothing came that was for nothing, and the next
-//! waits sleep at once: one, then 3, 7 and so on up to [`SLEEPS_MAX`], until looking again pays once more. So
-//! an idle sender, a slow device, or a sender that needs this very processor in order to send, costs next to
-//! nothing.
+//! Many senders issue the next request a few microseconds after an answer: an NBD client, which also sends
+//! the payload of a write right after its header, and the kernel on behalf of a serial program. On a fast
+//! device a single request ends just as quickly. On most machines, putting the serving thread to sleep and
+//! waking it takes longer than that, and the sender pays for the wake-up. So the thread first polls briefly.
+//! If nothing arrives, the next wait sleeps at once: then the next 3, 7 and so on up to [`SLEEPS_MAX`], until
+//! polling pays off again. An idle sender, a slow device, or a sender that needs this very processor
+//! therefore costs almost nothing.
 
 use plumb_block::{Clock, Nanos};
 
-/// How long is looked again.
+/// Duration of polling.
 const POLL_FOR: Nanos = Nanos::micros(50);
-/// How long the processor pauses between two looks, in its own short pauses: about a microsecond. Looking
-/// without a break would contend with the sender for the locks between the two.
+/// Number of processor pause instructions between two polls, about a microsecond. Continuous polling would
+/// contend with the sender for locks.
 const PAUSES: u32 = 30;
-/// How many waits at most sleep at once before looking again is tried again.
+/// Maximum number of waits that sleep at once before polling is tried again.
 const SLEEPS_MAX: u32 = 1023;
 
-/// Record of whether busy polling has paid of late.
+/// Recent success of busy polling.
 #[derive(Debug, Default)]
 pub(crate) struct BusyPoll {
-    /// How many more waits sleep at once.
+    /// Remaining number of waits that sleep at once.
     sleeps: u32,
-    /// How many did after the last time that looking again did not pay.
+    /// Number of such waits after the last unsuccessful polling.
     sleeps_last: u32,
 }
 
 impl BusyPoll {
-    /// Returns what `look` finds within a moment by `clock`, if it is worth looking at all.
+    /// Calls `look` repeatedly for a short time by `clock`, and returns its result. Skipped while polling
+    /// does not pay off.
     pub(crate) fn poll<T>(&mut self, clock: &dyn Clock, mut look: impl FnMut() -> Option<T>) -> Option<T> {
         if self.sleeps > 0 {
             self.sleeps -= 1;
@@ -55,7 +55,7 @@ mod tests {
 
     use super::*;
 
-    /// A clock that goes on by a microsecond at each look.
+    /// A clock that advances by a microsecond at each reading.
     #[derive(Default)]
     struct Passing(AtomicU64);
 
@@ -65,8 +65,8 @@ mod tests {
         }
     }
 
-    /// Returns for each of `waits` true if it looked at all, where what is looked for comes at the second
-    /// look or never.
+    /// Returns for each of `waits` waits true if it polled at all. The event comes at the second poll if
+    /// `comes`, otherwise never.
     fn looks(busy_poll: &mut BusyPoll, waits: u32, comes: bool) -> Vec<bool> {
         let clock = Passing::default();
         let wait = |_| {
@@ -95,7 +95,7 @@ mod tests {
             .collect();
         assert_eq!(looked[..6], [0, 2, 6, 14, 30, 62]);
         assert!(looked.len() < 60, "{} of 40000 waits looked", looked.len());
-        // Once it sends soon again, that is found out within as many waits as sleep at most.
+        // Once events come soon again, that is noticed within the maximum number of waits that sleep.
         let found = looks(&mut busy_poll, 2 * SLEEPS_MAX, true);
         assert!(found[SLEEPS_MAX as usize..].iter().all(|looked| *looked));
     }

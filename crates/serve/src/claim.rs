@@ -1,5 +1,5 @@
-//! Claiming a block device of ours before it is taken away, or given to new users after a loss of power, so
-//! that nobody begins to use it in the last moment.
+//! Claims on our own block devices before they are removed, or given to new users after a power loss, so that
+//! nobody starts to use them at the last moment.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -9,14 +9,13 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno as Os;
 
 use crate::error::{ExportError, Result, at};
-use crate::holders;
+use crate::holders::{self, LoopBinding};
 use crate::served_device::KnownLosses;
 
-/// How long somebody who only looks at a new or changed block device (udev) may take before it counts as a
-/// user.
+/// Time for which a program that only probes a new or changed block device (udev) does not count as a user.
 const PROBE_TIMEOUT: Nanos = Nanos::secs(1);
 
-/// Opens `/dev/DISK` so that no other can claim it (mount it, or build upon it), when nobody uses it but the
+/// Opens `/dev/DISK` exclusively (against mounts and stacked devices), if it has no users except the
 /// descriptors `own` of this process.
 ///
 /// # Errors
@@ -36,7 +35,7 @@ pub(crate) fn claim(disk: &str, access: OFlags, own: &[BorrowedFd<'_>]) -> Resul
     }
 }
 
-/// Returns true if a mount or another device has claimed the block device at `path`, in whatever namespace.
+/// Returns true if a mount in any namespace, or another device, has claimed the block device at `path`.
 pub(crate) fn is_claimed(path: &Path) -> rustix::io::Result<bool> {
     match rustix::fs::open(path, OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC, Mode::empty()) {
         Ok(_) => Ok(false),
@@ -45,15 +44,14 @@ pub(crate) fn is_claimed(path: &Path) -> rustix::io::Result<bool> {
     }
 }
 
-/// Returns true if the loop device lets go of `disk` within the time for those who only look.
-pub(crate) fn is_free_soon(number: u32, disk: &Path) -> bool {
-    let is_free = || (holders::backing_file(number).as_deref() != Some(disk)).then_some(());
-    retry_until(PROBE_TIMEOUT, is_free).is_some()
+/// Returns true if the loop device releases its file within the time allowed for probing.
+pub(crate) fn is_free_soon(binding: &LoopBinding) -> bool {
+    retry_until(PROBE_TIMEOUT, || (!binding.is_there()).then_some(())).is_some()
 }
 
-/// Lets requests for `/dev/DISK` through again after its drive has lost power, once nobody has it open who
-/// may have had it open then. Those who must close it first; none also while the power is off. Each time the
-/// kernel forgets what it has cached of the device, which is of before the loss: what is dirty fails.
+/// Accepts requests for `/dev/DISK` again after its drive lost power, once nobody has it open who may have
+/// had it open at that time. Returns the users who must close it first; none while the power is off. Each
+/// call drops the kernel's cache of the device, which is from before the loss; dirty data fails.
 pub(crate) fn readmit(
     disk: &str,
     own: &[BorrowedFd<'_>],
@@ -72,7 +70,7 @@ pub(crate) fn readmit(
         Err(Os::BUSY) => users_or_unknown(disk, own),
         Err(error) => vec![format!("perhaps in use: cannot claim /dev/{disk} ({error})")],
     };
-    // Data that cannot be written must not be written: the write fails, and the data is forgotten.
+    // Dirty data must not be written: the write fails, and the data is dropped.
     forget_cache().unwrap_or_default();
     if users.is_empty() {
         known.update(power);
@@ -80,7 +78,7 @@ pub(crate) fn readmit(
     users
 }
 
-/// Builds the error that `/dev/DISK` is in use, with its users.
+/// Creates the error that `/dev/DISK` is in use, with its users.
 pub(crate) fn held(disk: &str, own: &[BorrowedFd<'_>]) -> ExportError {
     ExportError::Held { device: format!("/dev/{disk}").into(), by: users_or_unknown(disk, own) }
 }

@@ -1,16 +1,15 @@
-//! Errors of making a device a block device of this machine, taking it over, or taking it away.
+//! Errors of creating, taking over, or removing a block device for a served device.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Shorthand for results of attaching and exporting.
+/// Result type of attaching and exporting.
 pub(crate) type Result<T> = std::result::Result<T, ExportError>;
 
-/// Reason why a device could not be made a block device of this machine (`/dev/loopN`, `/dev/ublkbN`), taken
-/// over, or taken away.
+/// Error of creating, taking over, or removing a block device of this machine (`/dev/loopN`, `/dev/ublkbN`).
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The name cannot be that of a directory.
+    /// The name is not valid for a directory.
     #[error(
         "{0:?} is not a name for an attachment: expected up to 40 letters, digits, `-`, `_` and `.`, first a letter, a digit or `_`"
     )]
@@ -23,7 +22,7 @@ pub enum ExportError {
         /// Process that uses the name.
         pid: u32,
     },
-    /// A server of this name was killed, and what it left cannot be taken away yet.
+    /// The killed server of this name left something that cannot be removed yet.
     #[error(
         "the process that served {name} is gone, and what it left behind cannot be removed yet: {why}; end \
          that, then serve {name} again, which removes it"
@@ -31,20 +30,20 @@ pub enum ExportError {
     Left {
         /// The name.
         name: String,
-        /// Reason: who holds what.
+        /// Reason: what is in use, and by whom.
         why: String,
     },
-    /// The device is not one that the kernel can have.
+    /// The block layer does not support the device.
     #[error("{device} cannot be {how}: {why}")]
     Geometry {
         /// Name of the device, as it states it.
         device: String,
-        /// Action that was to be carried out with the device.
+        /// Intended use of the device.
         how: &'static str,
-        /// Property of the device that does not fit, and what would be possible.
+        /// Unsupported property of the device, and what is possible.
         why: String,
     },
-    /// The kernel's side lacks something.
+    /// The kernel lacks a feature.
     #[error("this kernel cannot attach devices faithfully: {0}")]
     Kernel(String),
     /// There is no `/dev/ublk-control`.
@@ -53,26 +52,26 @@ pub enum ExportError {
          CONFIG_BLK_DEV_UBLK); a loop device (--attach) and NBD do not need it"
     )]
     NoDriver(#[source] io::Error),
-    /// There is nothing to take over, or not with this device.
+    /// The block device cannot be taken over, or not with this device.
     #[error("/dev/ublkb{number} cannot be taken over: {why}")]
     NotRecoverable {
-        /// The number that was asked for.
+        /// Requested number.
         number: u32,
-        /// Reason why the block device cannot be taken over.
+        /// Reason why it cannot be taken over.
         why: String,
     },
     /// The device failed.
     #[error(transparent)]
     Device(#[from] plumb_block::Error),
-    /// Somebody uses the block device.
+    /// The block device is in use.
     #[error("{device} is in use: {}", by.join("; "))]
     Held {
         /// The block device.
         device: PathBuf,
-        /// Each user in words.
+        /// Description of each user.
         by: Vec<String>,
     },
-    /// The last flush failed: what was written is not known to be durable. The block device is still there.
+    /// The last flush failed: written data may not be durable. The block device still exists.
     #[error("{device} could not be flushed, so what was written may not be durable")]
     Flush {
         /// The block device.
@@ -80,21 +79,21 @@ pub enum ExportError {
         /// Error that the flush failed with.
         source: io::Error,
     },
-    /// A thread that serves a queue has ended: nobody answers requests any more.
+    /// A thread that serves a queue has ended, so requests get no answer.
     #[error("{device} is no longer served: a thread of its server has ended")]
     Unserved {
         /// The block device.
         device: PathBuf,
-        /// Why, if it said so.
+        /// Reason, if known.
         source: io::Error,
     },
-    /// The driver has not taken it away in time. It does so by itself when its last user has closed it.
+    /// The driver has not removed the block device in time. It does when the last user has closed it.
     #[error("{device} will be removed when its last user closes it")]
     Lingers {
         /// The block device.
         device: PathBuf,
     },
-    /// The directory for attachments is somebody else's, or open to others.
+    /// The directory for attachments belongs to another user, or is accessible to others.
     #[error("{0}: expected a directory of this user that nobody else can enter (mode 0700)")]
     Directory(PathBuf),
     /// A call failed.
@@ -102,14 +101,14 @@ pub enum ExportError {
     Os {
         /// Action that failed, as a verb.
         operation: &'static str,
-        /// Path of the new place.
+        /// Path that the action concerned.
         place: PathBuf,
-        /// Reason why not.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
-/// Puts an error in its place: `operation` on `place`.
+/// Returns a function that adds `operation` and `place` to an error.
 pub(crate) fn at<E: Into<io::Error>>(operation: &'static str, place: &Path) -> impl Fn(E) -> ExportError {
     move |source| ExportError::Os { operation, place: place.to_owned(), source: source.into() }
 }

@@ -1,33 +1,54 @@
-//! Users of a block device of ours, in words: what is mounted from it, what is built on it, who has it open.
+//! Description of the users of our block devices: mounts, stacked devices, and processes that have them open.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use plumb_linux::inventory::Inventory;
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
 use plumb_linux::tree::process::name;
 
-/// Returns the file that a loop device is bound to, as the kernel names it; `None` if it is free.
-pub(crate) fn backing_file(number: u32) -> Option<PathBuf> {
-    let text = fs::read_to_string(format!("/sys/block/loop{number}/loop/backing_file")).ok()?;
-    Some(PathBuf::from(text.strip_suffix('\n').unwrap_or(&text)))
+/// One binding of a loop device to a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LoopBinding {
+    /// N of /dev/loopN.
+    pub(crate) number: u32,
+    /// Number that the kernel gives each binding (`diskseq`); before Linux 5.15 the path of the file, which
+    /// files in other mount namespaces may have as well.
+    identity: String,
 }
 
-/// Returns the numbers of all loop devices that are bound to `file`.
-pub(crate) fn bound_to(file: &Path) -> Vec<u32> {
-    let Ok(devices) = fs::read_dir("/sys/block") else { return Vec::new() };
-    devices
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.strip_prefix("loop")?.parse().ok())
-        .filter(|number| backing_file(*number).is_some_and(|backing| backing == file))
-        .collect()
+impl LoopBinding {
+    /// Returns the present binding of a device; `None` if it is free.
+    pub(crate) fn read(number: u32) -> Option<Self> {
+        let text = |name| fs::read_to_string(format!("/sys/block/loop{number}/{name}")).ok();
+        let file = text("loop/backing_file")?;
+        Some(Self { number, identity: text("diskseq").unwrap_or(file).trim_end().to_owned() })
+    }
+
+    /// Reads a binding back from the form in which it is displayed.
+    pub(crate) fn parse(line: &str) -> Option<Self> {
+        let (number, identity) = line.strip_prefix("loop")?.split_once(' ')?;
+        Some(Self { number: number.parse().ok()?, identity: identity.to_owned() })
+    }
+
+    /// Returns true if the device has not been freed since.
+    pub(crate) fn is_there(&self) -> bool {
+        Self::read(self.number).as_ref() == Some(self)
+    }
 }
 
-/// Returns everybody who uses the device that /sys/block has as `disk`, but for the descriptors `own` of this
-/// process. Where that cannot be read it counts as in use.
+impl fmt::Display for LoopBinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "loop{} {}", self.number, self.identity)
+    }
+}
+
+/// Returns all users of the device `disk` in /sys/block, except the descriptors `own` of this process. If
+/// this cannot be determined, it counts as in use.
 pub(crate) fn users_of(disk: &str, own: &[BorrowedFd<'_>]) -> Vec<String> {
     let unknown = |source: &dyn Display| vec![format!("perhaps in use: cannot read {source}")];
     let mut found = match Inventory::read(&LiveTree, &LiveProbe) {

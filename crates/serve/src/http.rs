@@ -1,5 +1,5 @@
-//! Pages of text over HTTP/1.1 (RFC 9112), for Prometheus and for people with curl: GET and HEAD, one
-//! connection at a time, each closed after its answer, so that memory and threads stay few.
+//! Text pages over HTTP/1.1 (RFC 9112), for Prometheus and curl: GET and HEAD, one connection at a time,
+//! closed after its answer, to bound memory and threads.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -7,65 +7,45 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use plumb_block::wait::is_readable_soon;
+use plumb_block::{Clock as _, Nanos, RealClock};
 use rustix::net::sockopt::{self, Timeout};
 
-use crate::nbd::server::{Listener, OWNER_ONLY, ServeError};
+use crate::nbd::server::{ListenAddress, Listener};
 
 /// Time that a client has for its request, and again to take the answer.
-const CLIENT_TIME: Duration = Duration::from_secs(2);
+const CLIENT_TIME: Nanos = Nanos::secs(2);
 /// Longest head of a request.
 const HEAD_MAX: usize = 8 << 10;
 /// Bytes that are written at once.
 const PIECE: usize = 64 << 10;
 
-/// Place where pages are served.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HttpAddress {
-    /// A unix socket, which only this user can open.
-    Unix(PathBuf),
-    /// A TCP address.
-    Tcp(SocketAddr),
+/// Parses `ADDRESS:PORT` of this machine, or the path of a socket, prefixed with `unix:` or containing a
+/// slash.
+///
+/// # Errors
+/// If the text is neither.
+pub fn parse_address(typed: &str) -> Result<ListenAddress, String> {
+    let local = |port: &str| Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port.parse().ok()?));
+    let path = typed.strip_prefix("unix:").or_else(|| typed.contains('/').then_some(typed));
+    if let Some(path) = path.filter(|path| !path.is_empty()) {
+        return Ok(ListenAddress::Unix(PathBuf::from(path)));
+    }
+    let bare = typed.strip_prefix("localhost:").or_else(|| typed.strip_prefix(':')).unwrap_or(typed);
+    local(bare).or_else(|| typed.parse().ok()).map(ListenAddress::Tcp).ok_or_else(|| {
+        "expected a port of this machine, an address with a port, or the path of a unix socket, such as 9950, 127.0.0.1:9950 or \
+         /run/plumb/observe.sock"
+            .to_owned()
+    })
 }
 
-impl HttpAddress {
-    /// Parses a port of this machine, `ADDRESS:PORT`, or the path of a socket, with `unix:` before it or a
-    /// slash in it.
-    ///
-    /// # Errors
-    /// If it is none of these.
-    pub fn parse(typed: &str) -> Result<Self, String> {
-        let local = |port: &str| Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port.parse().ok()?));
-        let path = typed.strip_prefix("unix:").or_else(|| typed.contains('/').then_some(typed));
-        if let Some(path) = path.filter(|path| !path.is_empty()) {
-            return Ok(Self::Unix(PathBuf::from(path)));
-        }
-        let bare = typed.strip_prefix("localhost:").or_else(|| typed.strip_prefix(':')).unwrap_or(typed);
-        local(bare).or_else(|| typed.parse().ok()).map(Self::Tcp).ok_or_else(|| {
-            "expected a port of this machine, an address with a port, or the path of a unix socket, such as 9950, 127.0.0.1:9950 or \
-             /run/plumb/observe.sock"
-                .to_owned()
-        })
-    }
-
-    /// Listens there.
-    ///
-    /// # Errors
-    /// If the address cannot be had.
-    pub fn listen(&self) -> Result<Listener, ServeError> {
-        match self {
-            Self::Unix(path) => Listener::unix(path, OWNER_ONLY),
-            Self::Tcp(address) => Listener::tcp(*address),
-        }
-    }
-
-    /// Returns where the metrics are, for people.
-    pub fn url(&self, listener: &Listener) -> String {
-        match (self, listener.tcp_address()) {
-            (Self::Unix(path), _) => path.display().to_string(),
-            (Self::Tcp(address), bound) => format!("http://{}/metrics", bound.unwrap_or(*address)),
+/// Returns the URL of the metrics that `listener` serves at `address`, for display.
+pub fn metrics_url(address: &ListenAddress, listener: &Listener) -> String {
+    match address {
+        ListenAddress::Unix(path) => path.display().to_string(),
+        ListenAddress::Tcp(address) => {
+            format!("http://{}/metrics", listener.tcp_address().unwrap_or(*address))
         }
     }
 }
@@ -79,11 +59,11 @@ pub struct HttpPage {
     pub body: String,
 }
 
-/// Serves `page`, which returns the page of a path, or `None` if there is none, until `stop` is true. A
-/// client that is slow or says nonsense is sent away, and does not end it.
+/// Serves pages until `stop` is true; `page` returns the page for a path, or `None` if it does not exist.
+/// Slow or malformed requests end only their own connection.
 ///
 /// # Errors
-/// Fails as poll(2).
+/// Fails as poll(2) does.
 pub fn serve(
     listener: &Listener,
     stop: &AtomicBool,
@@ -93,7 +73,7 @@ pub fn serve(
         if !is_readable_soon(listener.as_fd()).map_err(io::Error::other)? {
             continue;
         }
-        // A client that left meanwhile, or does not take its answer, harms nobody else.
+        // A client that left or does not read its answer does not affect others.
         if let Ok(socket) = listener.accept() {
             answer(socket, page).unwrap_or_default();
         }
@@ -104,14 +84,14 @@ pub fn serve(
 /// Answers one request.
 fn answer(socket: OwnedFd, page: &dyn Fn(&str) -> Option<HttpPage>) -> io::Result<()> {
     rustix::io::ioctl_fionbio(&socket, false)?;
-    sockopt::set_socket_timeout(socket.as_fd(), Timeout::Recv, Some(CLIENT_TIME))?;
-    sockopt::set_socket_timeout(socket.as_fd(), Timeout::Send, Some(CLIENT_TIME))?;
+    sockopt::set_socket_timeout(socket.as_fd(), Timeout::Recv, Some(CLIENT_TIME.into()))?;
+    sockopt::set_socket_timeout(socket.as_fd(), Timeout::Send, Some(CLIENT_TIME.into()))?;
     let mut socket = File::from(socket);
     let response = response(&head(&mut socket)?, page);
-    let until = Instant::now() + CLIENT_TIME;
+    let clock = RealClock::start();
     for piece in response.as_bytes().chunks(PIECE) {
         socket.write_all(piece)?;
-        if Instant::now() > until {
+        if clock.now() > CLIENT_TIME {
             break;
         }
     }
@@ -120,11 +100,11 @@ fn answer(socket: OwnedFd, page: &dyn Fn(&str) -> Option<HttpPage>) -> io::Resul
 
 /// Reads the head of a request.
 fn head(socket: &mut File) -> io::Result<String> {
-    let until = Instant::now() + CLIENT_TIME;
+    let clock = RealClock::start();
     let (mut head, mut piece) = (Vec::new(), [0; 1024]);
     while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < HEAD_MAX {
         let length = socket.read(&mut piece)?;
-        if length == 0 || Instant::now() > until {
+        if length == 0 || clock.now() > CLIENT_TIME {
             break;
         }
         head.extend_from_slice(&piece[..length]);
@@ -166,7 +146,7 @@ mod tests {
         Some(HttpPage { content_type: "text/plain", body })
     }
 
-    /// Sends `request`, and returns the whole answer.
+    /// Sends `request`, and returns the complete answer.
     fn asked(address: SocketAddr, request: &str) -> String {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
@@ -177,17 +157,17 @@ mod tests {
 
     #[test]
     fn an_address_without_a_host_is_of_this_machine_alone() {
-        let tcp = |address: &str| Ok(HttpAddress::Tcp(address.parse().unwrap()));
+        let tcp = |address: &str| Ok(ListenAddress::Tcp(address.parse().unwrap()));
         for typed in ["9950", ":9950", "localhost:9950", "127.0.0.1:9950"] {
-            assert_eq!(HttpAddress::parse(typed), tcp("127.0.0.1:9950"), "{typed}");
+            assert_eq!(parse_address(typed), tcp("127.0.0.1:9950"), "{typed}");
         }
-        assert_eq!(HttpAddress::parse("[::1]:9950"), tcp("[::1]:9950"));
-        assert_eq!(HttpAddress::parse("0.0.0.0:9950"), tcp("0.0.0.0:9950"), "only where it is typed");
+        assert_eq!(parse_address("[::1]:9950"), tcp("[::1]:9950"));
+        assert_eq!(parse_address("0.0.0.0:9950"), tcp("0.0.0.0:9950"), "only where it is typed");
         for typed in ["/run/x", "unix:/run/x"] {
-            assert_eq!(HttpAddress::parse(typed), Ok(HttpAddress::Unix("/run/x".into())), "{typed}");
+            assert_eq!(parse_address(typed), Ok(ListenAddress::Unix("/run/x".into())), "{typed}");
         }
         for typed in ["", "unix:", "host", "host:9950", "99999"] {
-            assert!(HttpAddress::parse(typed).is_err(), "{typed}");
+            assert!(parse_address(typed).is_err(), "{typed}");
         }
     }
 

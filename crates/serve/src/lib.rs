@@ -1,5 +1,11 @@
-//! Serves any [`Device`](plumb_block::Device) to other programs over NBD, through FUSE and loop, or through
-//! ublk, and opens an NBD export as a device. Pages of text it serves over HTTP.
+//! Servers for any [`Device`](plumb_block::Device). They know only the traits of `plumb-block`, not the kind
+//! of device.
+//!
+//! - [`nbd`] is the network block device protocol: a server, and a client that opens an export as a device.
+//! - [`attach`] makes a device appear as a loop device over a file that FUSE serves.
+//! - [`ublk`] makes a device appear as a block device through the kernel's ublk driver.
+//! - [`named`] serves a device under a name, with exports and a control socket.
+//! - [`http`] serves text pages, such as metrics.
 
 pub mod attach;
 mod block_layer;

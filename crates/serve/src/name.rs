@@ -1,10 +1,10 @@
-//! The rule for names under which devices are served.
+//! Rule for names of served devices.
 
-/// Length of the longest name, in bytes: socket paths are short (unix(7): 108 bytes).
+/// Maximum length of a name in bytes: socket paths are short (unix(7): 108 bytes).
 pub(crate) const NAME_MAX: usize = 40;
 
-/// Returns true if a drive may have this name: letters, digits, `-`, `_` and `.`, not beginning with a dot or
-/// a hyphen, since a name is typed where an option could stand.
+/// Returns true if the name is valid: letters, digits, `-`, `_` and `.`, not starting with a dot or a hyphen,
+/// since a name is typed where an option is possible.
 pub fn is_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     !name.is_empty() && name.len() <= NAME_MAX && !name.starts_with(['.', '-']) && name.chars().all(allowed)

@@ -1,19 +1,19 @@
-//! The serving core: the requests that one front end (an NBD connection, a FUSE thread, a ublk queue) has at
-//! the device. A front end decodes what it is asked, submits it here, and encodes the answer from what
+//! The serving core: requests of one front end (an NBD connection, a FUSE thread, a ublk queue) at the
+//! device. A front end decodes a request, submits it here, and encodes the answer when it
 //! [ends](Requests::next_ended).
 //!
 //! # Invariants
-//! - Every request that is submitted ends exactly once.
-//! - Every request at the device has a slot of its own, whose number is its tag; a slot is free again when
-//!   the device has answered.
-//! - A request that the device leaves unanswered for too long ([`ServedDevice::request_timeout`]) is given
-//!   up: it ends as unanswered, as a driver of the kernel does it. Its slot and its memory stay the device's,
-//!   which may still act on it. Once all slots are so, the device is off line: what comes fails at once.
-//! - Once the device has lost its power nothing that was asked before succeeds, nor anything that comes later
-//!   from those who used it then ([`KnownLosses`]): it ends as unanswered, also when the power is on again.
-//! - What promises durability (a flush, a write with FUA) never succeeds after one that failed, on whichever
-//!   queue, nor beside it: nobody knows which writes the failed one has cost. Whatever fails of them latches,
-//!   unless the device refused it without doing anything.
+//! - Every submitted request ends exactly once.
+//! - Every request at the device has a slot, whose number is its tag; the slot is freed when the device has
+//!   answered.
+//! - A request that the device leaves unanswered for too long ([`ServedDevice::request_timeout`]) is given up
+//!   and ends as unanswered, as in a kernel driver. The device, which may still execute it, keeps its slot
+//!   and memory. Once all slots are in this state, the device is offline: new requests fail immediately.
+//! - Once the device has lost power, no earlier request succeeds, nor any later one from users of that time
+//!   ([`KnownLosses`]): they end as unanswered, even after the power is on again.
+//! - A promise of durability (a flush, a write with FUA) never succeeds after or concurrently with a failed
+//!   one on any queue: it is unknown which writes the failed one has lost. Any such failure latches, unless
+//!   the device refused the request without executing it.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -28,24 +28,24 @@ use plumb_linux::Patience;
 
 use crate::served_device::{KnownLosses, ServedDevice};
 
-/// Time that requests may wait unseen while a queue without a descriptor has something in flight.
+/// Interval of polls for a queue without a descriptor that has requests in flight.
 pub(crate) const BLIND_WAIT: Duration = Duration::from_millis(1);
-/// How often what is in flight is looked through for what has been there for too long.
+/// Interval of checks for overdue requests.
 const PATROL_EVERY: Nanos = Nanos::millis(250);
-/// While requests complete, the clock is only looked at in one of so many polls.
+/// Number of polls between readings of the clock, while requests complete.
 const PATROL_POLLS: u32 = 16;
 
-/// Reason why a request failed.
+/// Failure of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// The device has failed it.
+    /// The device reported this error.
     Errno(Errno),
-    /// Nobody knows what became of it: no answer in time, or a loss of power.
+    /// Unknown: no answer in time, or a power loss.
     Unanswered,
 }
 
 impl Failure {
-    /// Returns the failure as an error number.
+    /// Returns the error number for the failure.
     pub(crate) const fn errno(self) -> Errno {
         match self {
             Self::Errno(errno) => errno,
@@ -54,57 +54,56 @@ impl Failure {
     }
 }
 
-/// A request that has ended.
+/// A completed request.
 #[derive(Debug)]
 pub(crate) struct FinishedRequest<T> {
-    /// Value by which the front end knows the request.
+    /// Front end's data for the request.
     pub(crate) asked: T,
     pub(crate) result: std::result::Result<(), Failure>,
-    /// The memory that it was submitted with, unless the device keeps it.
+    /// Memory of the request, unless the device keeps it.
     pub(crate) payload: Payload,
 }
 
-/// Holder of a slot.
+/// State of a slot.
 #[derive(Debug)]
 enum Slot<T> {
     Free,
-    /// A request that the device, or the backlog, has had since then.
+    /// In use by a request, at the device or in the backlog, since this time.
     Taken {
         asked: T,
         op: Op,
         since: Nanos,
     },
-    /// The device, with a request that was given up.
+    /// Still in use by the device for a request that was given up.
     GivenUp,
 }
 
-/// The requests of one front end at the device, with the queue that they go through.
+/// Requests of one front end at the device, with their queue.
 pub(crate) struct Requests<T> {
     served: Arc<ServedDevice>,
     known: Arc<KnownLosses>,
     queue: Box<dyn Queue>,
-    /// The queue failed: nothing more can be asked.
+    /// True if the queue failed; then no more requests are possible.
     is_broken: bool,
     slots: Vec<Slot<T>>,
     free: Vec<usize>,
     given_up: usize,
-    /// Requests that the queue had no room for.
+    /// Requests that did not fit into the queue.
     backlog: VecDeque<Request>,
-    /// Requests were handed to the queue since the last poll: the device may not have seen them.
+    /// True if requests were submitted since the last poll, which the device may not have seen.
     has_unpolled: bool,
     completions: Vec<Completion>,
     ended: VecDeque<FinishedRequest<T>>,
     polls: u32,
-    /// When to look next for what has been in flight for too long.
+    /// Time of the next check for overdue requests.
     next_patrol: Nanos,
 }
 
 impl<T> Requests<T> {
-    /// Opens it without requests, with a queue of `depth`, of users who know of the losses of power in
-    /// `known`.
+    /// Opens a queue of `depth` for users who know the power losses in `known`.
     ///
     /// # Errors
-    /// If the device gives no queue.
+    /// If the device cannot open a queue.
     pub(crate) fn open(
         served: Arc<ServedDevice>,
         known: Arc<KnownLosses>,
@@ -130,38 +129,38 @@ impl<T> Requests<T> {
         })
     }
 
-    /// Returns the number of slots that the device has, those of requests that were given up included.
+    /// Returns the number of slots in use at the device, including requests that were given up.
     pub(crate) fn in_flight(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Returns the number of requests that are to be answered by the device.
+    /// Returns the number of requests that await an answer.
     pub(crate) fn awaited(&self) -> usize {
         self.in_flight() - self.given_up
     }
 
-    /// Returns true if another request can be taken, if only to fail because the device is off line.
+    /// Returns true if another request can be accepted, even if only to fail because the device is offline.
     pub(crate) fn has_room(&self) -> bool {
         self.backlog.is_empty() && (!self.free.is_empty() || self.given_up == self.slots.len())
     }
 
-    /// Returns true if the device may not have seen all that was submitted, or something ended at once: poll
-    /// before waiting.
+    /// Returns true if a poll is needed before waiting: the device may not have seen all requests, or one
+    /// ended immediately.
     pub(crate) fn needs_poll(&self) -> bool {
         self.has_unpolled || !self.ended.is_empty()
     }
 
-    /// Returns the device's queue, to wait for.
+    /// Returns the device's queue for waiting.
     pub(crate) fn queue(&self) -> &dyn Queue {
         &*self.queue
     }
 
-    /// Returns the descriptor that becomes readable when there is something to poll for, if there is one.
+    /// Returns the descriptor that becomes readable when a poll is needed, if there is one.
     pub(crate) fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         self.queue.wake_fd()
     }
 
-    /// Returns how long whoever waits for requests and for the device together may wait.
+    /// Returns the maximum wait for requests and the device together.
     pub(crate) fn patience(&self) -> Patience {
         match self.in_flight() {
             _ if self.needs_poll() => Patience::None,
@@ -172,12 +171,12 @@ impl<T> Requests<T> {
         }
     }
 
-    /// Returns how long whoever waits for the device may wait before it polls again.
+    /// Returns the maximum wait for the device before the next poll.
     pub(crate) fn wait_max(&self) -> Nanos {
         patrol_every(self.served.request_timeout())
     }
 
-    /// Submits a request. What cannot succeed ends at once.
+    /// Submits a request. One that cannot succeed ends immediately.
     pub(crate) fn submit(&mut self, asked: T, op: Op, range: LbaRange, payload: Payload) {
         if self.has_lost_power() {
             let result = Err(Failure::Unanswered);
@@ -198,7 +197,7 @@ impl<T> Requests<T> {
         self.submit_backlog();
     }
 
-    /// Returns true if the power went since those who ask here were last told.
+    /// Returns true if power was lost since the users were last informed.
     fn has_lost_power(&self) -> bool {
         !self.known.is_all(&*self.served.device)
     }
@@ -212,7 +211,7 @@ impl<T> Requests<T> {
         }
     }
 
-    /// Hands what was submitted to the device, and collects what has ended.
+    /// Passes submitted requests to the device, and collects ended ones.
     pub(crate) fn poll(&mut self, wait: Wait) {
         if self.in_flight() == 0 {
             return;
@@ -222,8 +221,8 @@ impl<T> Requests<T> {
         let is_broken = self.queue.poll(wait, &mut completions).is_err();
         self.polls = self.polls.wrapping_add(1);
         let is_quiet = completions.is_empty();
-        // Looked at after the device has answered: an answer from after a loss is as worthless as one that
-        // the loss made so.
+        // Check for a loss after the device has answered, since an answer from after a loss is worthless,
+        // too.
         let has_lost_power = !(is_quiet && self.backlog.is_empty()) && self.has_lost_power();
         for mut completion in completions.drain(..) {
             if has_lost_power {
@@ -246,7 +245,7 @@ impl<T> Requests<T> {
         }
     }
 
-    /// Returns a request that has ended and was not told of yet.
+    /// Returns the next ended request.
     pub(crate) fn next_ended(&mut self) -> Option<FinishedRequest<T>> {
         self.ended.pop_front()
     }
@@ -255,7 +254,7 @@ impl<T> Requests<T> {
         let number = completion.tag.0 as usize;
         let Some(slot) = self.slots.get_mut(number) else { return };
         match std::mem::replace(slot, Slot::Free) {
-            // A tag that the device made up.
+            // Invalid tag from the device.
             Slot::Free => return,
             Slot::GivenUp => self.given_up -= 1,
             Slot::Taken { asked, op, .. } => {
@@ -266,14 +265,14 @@ impl<T> Requests<T> {
         self.free.push(number);
     }
 
-    /// Returns the result for the requester, after noting what the outcome means for the device.
+    /// Records the effect of an outcome on the device, and returns the result for the requester.
     fn result(&self, op: Op, outcome: Outcome) -> std::result::Result<(), Failure> {
         let is_promise = promises_durability(op);
         if is_promise && !outcome.is_done() && !is_refusal(op, outcome) {
             self.served.note_failed_flush(outcome);
         }
         match outcome {
-            // One beside it may have failed in the meantime.
+            // A concurrent flush may have failed meanwhile.
             Outcome::Done if is_promise && self.served.has_failed_flush() => Err(Failure::Errno(Errno::EIO)),
             Outcome::Done => Ok(()),
             Outcome::Failed(errno) => Err(Failure::Errno(reported_errno(op, errno))),
@@ -281,7 +280,7 @@ impl<T> Requests<T> {
         }
     }
 
-    /// Gives up what the device has not answered for too long.
+    /// Gives up overdue requests.
     fn give_up_late(&mut self, now: Nanos) {
         if now < self.next_patrol || self.awaited() == 0 {
             return;
@@ -296,7 +295,7 @@ impl<T> Requests<T> {
             let before = self.backlog.len();
             self.backlog.retain(|request| request.tag.0 != number as u64);
             if self.backlog.len() < before {
-                // The device never had it.
+                // The device never received the request.
                 self.end_unanswered(number, Slot::Free, Outcome::Unknown);
             } else {
                 self.end_unanswered(number, Slot::GivenUp, Outcome::Unknown);
@@ -304,7 +303,7 @@ impl<T> Requests<T> {
         }
     }
 
-    /// Notes that the queue is broken: whatever is in flight is unanswered.
+    /// Marks the queue as broken: all requests in flight are unanswered.
     fn break_off(&mut self) {
         self.is_broken = true;
         self.backlog.clear();
@@ -333,20 +332,19 @@ fn patrol_every(timeout: Nanos) -> Nanos {
     Nanos(timeout.0 / 4).clamp(Nanos::millis(1), PATROL_EVERY)
 }
 
-/// Returns true if success promises that something is durable.
+/// Returns true if success of the operation promises durability.
 const fn promises_durability(op: Op) -> bool {
-    matches!(op, Op::Flush | Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. })
+    matches!(op, Op::Flush) || op.is_fua()
 }
 
-/// Returns true if a write with FUA was refused, so that nothing was written and nothing can have failed to
-/// become durable.
+/// Returns true if a write with FUA was refused, so that nothing was written and no durability was lost.
 const fn is_refusal(op: Op, outcome: Outcome) -> bool {
     !matches!(op, Op::Flush)
         && matches!(outcome, Outcome::Failed(Errno::EPERM | Errno::EINVAL | Errno::EOPNOTSUPP))
 }
 
-/// Returns the error that the requester gets. Only what it acts upon differs from EIO: no space, and what the
-/// device cannot do.
+/// Returns the error for the requester: EIO, except for errors that it reacts to: no space, and unsupported
+/// operations.
 const fn reported_errno(op: Op, errno: Errno) -> Errno {
     match (op, errno) {
         (Op::Write { .. } | Op::WriteZeroes { .. } | Op::Discard, Errno::ENOSPC) => Errno::ENOSPC,
@@ -355,32 +353,34 @@ const fn reported_errno(op: Op, errno: Errno) -> Errno {
     }
 }
 
-/// The memory of the requests of one front end.
+/// Memory for the requests of one front end.
 pub(crate) struct Memory {
     pool: Pool,
     shape: PoolShape,
 }
 
 impl Memory {
+    /// Allocates memory of `shape`.
+    ///
     /// # Errors
     /// If there is no memory.
     pub(crate) fn new(shape: PoolShape) -> Result<Self> {
         Ok(Self { pool: Pool::new(shape)?, shape })
     }
 
-    /// Returns the pool that buffers are taken from; for the device's queue, which may register it.
+    /// Returns the pool, which the device's queue may register.
     pub(crate) fn pool(&self) -> Pool {
         self.pool.clone()
     }
 
-    /// Returns a buffer of `length`; `None` while all are in use.
+    /// Returns a buffer of `length`; `None` if all are in use.
     pub(crate) fn take(&self, length: Bytes) -> Option<BufferMut> {
         self.pool.take(length)
     }
 
-    /// Returns a buffer of `length`, where none can come back soon: requests without an answer keep all that
-    /// there was. That memory is left to the device, which may still write into it, and new memory takes its
-    /// place. `None` if there is no more.
+    /// Returns a buffer of `length`, even if unanswered requests hold all memory and none will be returned
+    /// soon: that memory is left to the device, which may still write to it, and replaced. `None` if there is
+    /// no more.
     pub(crate) fn take_or_renew(&mut self, length: Bytes) -> Option<BufferMut> {
         if let Some(buffer) = self.pool.take(length) {
             return Some(buffer);
@@ -390,8 +390,8 @@ impl Memory {
     }
 }
 
-/// Lets the memory that this thread needs not wait for writes to the very device that it serves (prctl(2),
-/// `PR_SET_IO_FLUSHER`). Without the privilege (`CAP_SYS_RESOURCE`) it serves none the less.
+/// Marks this thread so that its memory allocations do not wait for writes to the device that it serves
+/// (prctl(2), `PR_SET_IO_FLUSHER`). Without the privilege (`CAP_SYS_RESOURCE`) it serves unmarked.
 pub(crate) fn become_io_flusher() {
     rustix::process::configure_io_flusher_behavior(true).unwrap_or_default();
 }

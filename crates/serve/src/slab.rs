@@ -1,6 +1,6 @@
-//! [`Slab`]: a map from small numbers that it gives out itself, and gives out again when they are free.
+//! [`Slab`]: a map with small integer keys that it assigns and reuses.
 
-/// Values by the number that each was given.
+/// Values by assigned number.
 pub(crate) struct Slab<T> {
     slots: Vec<Option<T>>,
     free: Vec<u32>,
@@ -36,7 +36,7 @@ impl<T> Slab<T> {
         Some(value)
     }
 
-    /// Returns the numbers of the values that fit `which`.
+    /// Returns the numbers of the values that satisfy `which`.
     pub(crate) fn numbers(&self, which: impl Fn(&T) -> bool) -> Vec<u32> {
         let fits = |(number, slot): (u32, &Option<T>)| slot.as_ref().is_some_and(&which).then_some(number);
         (0..).zip(&self.slots).filter_map(fits).collect()

@@ -1,5 +1,5 @@
-//! Any [`Device`](plumb_block::Device) as a block device of this machine, through the kernel's ublk driver
-//! (Linux 6.0).
+//! Export of any [`Device`](plumb_block::Device) as a block device of this machine, through the kernel's ublk
+//! driver (Linux 6.0).
 //!
 //! ```text
 //!   file system, database, fio
@@ -8,48 +8,47 @@
 //!   worker threads        one for each queue, each with a Queue of the device
 //!   Device
 //! ```
-//! [`UblkDevice::new`] exports, [`UblkDevice::detach`] flushes and takes everything away, or refuses and says
-//! who still uses the device, [`UblkDevice::recover`] takes over what a killed server left. [`sweep()`]
-//! removes that instead, unless somebody uses it; every new export does so first.
+//! [`UblkDevice::new`] exports. [`UblkDevice::detach`] flushes and removes everything, or refuses and names
+//! the remaining users. [`UblkDevice::recover`] takes over from a killed server. [`sweep()`] removes its
+//! remains instead, unless they are in use; every new export does so first.
 //!
 //! # What the device sees
-//! What the block layer sends, as it sends it: a FUA write arrives as one where the device has native FUA.
-//! The cache is always told as a volatile one, for it may be turned on later and the kernel could not be
-//! told.
+//! Requests arrive as the block layer sends them: a FUA write arrives as such if the device has native FUA.
+//! The cache is always reported as volatile, since it may be enabled later and the kernel could not be
+//! notified.
 //!
 //! # Failures
-//! A request that failed, was not answered, or met a device without power is EIO above. A flush or a FUA
-//! write that failed latches: every later one fails without asking the device, for as long as it lives.
+//! A request that failed, was not answered, or met a device without power is reported as EIO. A failed flush
+//! or FUA write latches: all later ones fail without reaching the device, for its whole life.
 //!
 //! # When the server is killed
-//! A device whose contents are in the server ([`Survives::Nothing`]) ends with it. Any other asks for
-//! USER_RECOVERY and REISSUE: the block device stays, what was not answered and what comes waits, and the
-//! next server is asked all of it. Asking again is safe, because of what was in flight nothing is known to
-//! anybody: reads and flushes change nothing; a write that had already landed lands again with the same
-//! bytes; and one that overlaps with it was in flight beside it, so either order was right, or it was sent
-//! after an answer that the first one never got. Without REISSUE the file system would see write errors for a
-//! restart of the server, and stop.
+//! A device whose contents are in the server ([`Survives::Nothing`]) ends with it. Any other requests
+//! USER_RECOVERY and REISSUE: the block device stays, unanswered and new requests wait, and are sent to the
+//! next server. Reissuing is safe, because nobody knows the fate of requests in flight: reads and flushes
+//! change nothing, and a write that had already landed lands again with the same data. An overlapping write
+//! was either concurrent, so that any order is right, or was sent after an answer that the first one never
+//! got. Without REISSUE a file system would see write errors after a restart of the server, and stop.
 //!
-//! What was *answered* is another matter. If acknowledged writes were in a cache in the killed process, they
-//! are gone, and the kernel does not know. A flush that succeeded now would make durable what is not there.
-//! So the server keeps a record of whether there are such writes (`risk`), written before the first is
-//! acknowledged; one that takes over from a record that is not clean serves reads and writes but no flush,
-//! which makes file systems stop and say so ([`UblkDevice::is_lossy`]). The same goes for a flush that had
-//! failed. A device of which everything acknowledged survives ([`Survives::Acknowledged`]: a cache, which
-//! acknowledges what its log has) has no such risk.
+//! *Answered* requests are different. Acknowledged writes in a cache of the killed process are lost, and the
+//! kernel does not know. A successful flush would then claim durability of lost data. So the server keeps a
+//! record (`risk`) of whether there are such writes, written before the first is acknowledged. A server that
+//! takes over from a record that is not clean serves reads and writes but no flushes, which makes file
+//! systems stop and report it ([`UblkDevice::is_lossy`]). The same applies after a failed flush. A device
+//! that keeps everything acknowledged ([`Survives::Acknowledged`]: a cache, which acknowledges data once it
+//! is in the log) has no such risk.
 //!
 //! # Deadlocks
-//! - The process must never do I/O to a file system on its own block device, nor may the device's own
-//!   threads.
-//! - Memory that a worker needs must not wait for writes to the device it serves: workers are `IO_FLUSHER`s,
-//!   as those of [`attach`](crate::attach) are.
+//! - The process, including the device's own threads, must never do I/O to a file system on its own block
+//!   device.
+//! - Memory allocation in a worker must not wait for writes to the device that it serves: workers are
+//!   `IO_FLUSHER`s, as those of [`attach`](crate::attach) are.
 //! - Only the thread that fetched a tag may commit it: workers never change.
 //!
 //! # Limitations
-//! A device that never answers keeps [`detach`](UblkDevice::detach) waiting for a minute. The size and the
-//! block size are those at the time of exporting. When taking over fails half-way, the kernel keeps the
-//! device quiesced until it is swept. Between two flushes a killed server counts as having lost writes even
-//! if its cache happened to be empty.
+//! [`detach`](UblkDevice::detach) waits a minute for a device that never answers. The size and the block size
+//! are those at the time of exporting. If taking over fails half-way, the kernel keeps the device quiesced
+//! until it is swept. Between two flushes a killed server counts as having lost writes even if its cache was
+//! empty.
 
 mod driver;
 mod exported;

@@ -1,5 +1,5 @@
-//! An attached device keeps the contract of the waist, seen through the loop device, and the device below
-//! sees requests as they were made: whole, on its grid, side by side.
+//! Tests that an attached device keeps the contract of the waist, seen through the loop device, and that the
+//! device below receives requests unchanged: undivided, on its grid, concurrently.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
@@ -38,10 +38,10 @@ impl Rig for LoopRig {
         format!("{} past the page cache", self.path.display())
     }
 
-    /// Another program that looks for a free loop device claims this one for a moment, before the kernel
-    /// tells it that it is bound (loop_configure in drivers/block/loop.c).
+    /// Retries, since another program that seeks a free loop device may briefly claim this one before the
+    /// kernel reports it as bound (loop_configure in drivers/block/loop.c).
     fn renew(&mut self) -> Result<Arc<dyn Device>> {
-        let until = self.clock.now() + Nanos::secs(10);
+        let until = self.clock.now() + Nanos::secs(600);
         loop {
             let clock: Arc<dyn Clock> = self.clock.clone();
             match FileDevice::open(&self.path, FileOptions::write_direct(), clock) {
@@ -71,7 +71,7 @@ fn opened(path: &Path, is_direct: bool) -> File {
     OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).unwrap()
 }
 
-/// Memory whose address is `off` bytes past a multiple of 4096.
+/// Returns memory whose address is `off` bytes past a multiple of 4096.
 fn aligned(length: usize, off: usize) -> (Vec<u8>, usize) {
     let memory = vec![0; length + 8192];
     let start = memory.as_ptr().align_offset(4096) + off;
@@ -117,7 +117,7 @@ fn the_limits_of_the_loop_device_are_left_as_they_were() {
     let Some(place) = Place::new() else { return };
     let limit = |name: &str| std::fs::read_to_string(format!("/sys/block/{name}/queue/max_sectors_kb")).ok();
     let plain = |block| Disk::with(DeviceInfo::plain("a test disk", Bytes::mib(16), Bytes(block)));
-    // A server that was killed may have left the limits of a loop device changed.
+    // A killed server may have left the limits of a loop device changed.
     let names = (0..256).map(|number| format!("loop{number}"));
     let were_changed: Vec<String> =
         names.filter(|name| limit(name).is_some_and(|kib| kib.trim() == "512")).collect();
@@ -142,7 +142,7 @@ fn a_device_without_discards_refuses_them_and_is_still_zeroed() {
     let file = opened(attachment.path(), false);
     file.write_all_at(&[7; 65536], 0).unwrap();
     file.sync_all().unwrap();
-    // The block layer lets the first one pass, and from its failure learns that there are none.
+    // The block layer passes the first discard, and disables discards when it fails.
     run("blkdiscard", &[&path]).unwrap();
     run("blkdiscard", &[&path]).unwrap_err();
     run("blkdiscard", &["--zeroout", "--offset", "4096", "--length", "8192", &path]).unwrap();

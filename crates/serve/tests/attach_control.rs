@@ -1,5 +1,5 @@
-//! The control file of an attachment: what is written there is handed on before the write returns, and none
-//! of it reaches the device.
+//! Tests of the control file of an attachment: a write there is passed on before it returns, and does not
+//! reach the device.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
@@ -42,7 +42,7 @@ fn each_write_has_its_place_among_the_flushes() {
     assert_eq!(*seen.lock().unwrap(), expected);
     assert_eq!(file.write_all(b"no\n").unwrap_err().raw_os_error(), Some(Errno::EINVAL.0));
 
-    // Writes as shells make them: with truncation, and appending.
+    // Writes like those of shells: with truncation, and appending.
     let shell = |line: &str| run("/bin/sh", &["-c", line, "sh", &path.display().to_string()]);
     shell("echo 7 > \"$1\"; printf '8\\n9\\n' >> \"$1\"").unwrap();
     let texts: Vec<String> = seen.lock().unwrap().iter().skip(20).map(|(text, _)| text.clone()).collect();

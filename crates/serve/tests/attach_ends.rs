@@ -1,5 +1,5 @@
-//! How attachments end: detached, refused because somebody uses them, dropped, and killed. Nothing is left
-//! behind, and nothing of anybody else's is taken.
+//! Tests of the end of attachments: detached, refused because they are in use, dropped, and killed. Nothing
+//! is left behind, and nothing of other programs is removed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader};
@@ -12,12 +12,14 @@ use crate::attach_support::disk::{Disk, SharedDisk};
 use crate::attach_support::{MountedFileSystem, Place, run, wait_until};
 use plumb_block::Bytes;
 use plumb_serve::ExportError;
-use plumb_serve::attach::{AttachOptions, Attachment, Swept, sweep};
+use plumb_serve::attach::{AttachOptions, Attachment, MOUNTS_GO, Swept, sweep};
 
-/// Tells the child where to attach.
+/// Environment variable that gives the child the directory in which to attach.
 const DIRECTORY: &str = "PLUMB_TEST_ATTACH_DIRECTORY";
+/// Environment variable that gives the child the text for the record of its attachment.
+const RECORD: &str = "PLUMB_TEST_ATTACH_RECORD";
 
-/// A process of its own that serves an attachment named `killed`.
+/// A separate process that serves an attachment named `killed`.
 struct Server {
     child: Child,
     path: PathBuf,
@@ -25,9 +27,15 @@ struct Server {
 
 impl Server {
     fn start(place: &Place) -> Self {
+        Self::start_with(place, "")
+    }
+
+    /// Starts the server with this text in the record of the attachment.
+    fn start_with(place: &Place, record: &str) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--ignored", "--exact", "attach_ends::serves_until_it_is_killed", "--nocapture"])
             .env(DIRECTORY, place.directory())
+            .env(RECORD, record)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -37,7 +45,7 @@ impl Server {
         Self { child, path: path.unwrap() }
     }
 
-    /// Kills it and waits until it is gone: a server that can be killed but not buried is a bug.
+    /// Kills the server, and waits until it is gone: a killed server that does not end is a bug.
     fn kill(mut self) {
         self.child.kill().unwrap();
         wait_until("a killed server is gone", || self.child.try_wait().unwrap().is_some());
@@ -51,6 +59,7 @@ fn serves_until_it_is_killed() {
     let options = AttachOptions { directory: Some(directory.into()), ..AttachOptions::default() };
     let disk = Arc::new(SharedDisk(Disk::new(Bytes::mib(64))));
     let attachment = Attachment::new(disk, "killed", &options).unwrap();
+    attachment.describe(&std::env::var(RECORD).unwrap()).unwrap();
     println!("\nattached {}", attachment.path().display());
     loop {
         std::thread::park();
@@ -145,6 +154,21 @@ fn a_killed_server_leaves_no_loop_device_and_a_sweep_removes_the_rest() {
 }
 
 #[test]
+fn what_a_killed_server_alone_mounts_is_unmounted_by_a_sweep() {
+    let Some(place) = Place::new() else { return };
+    let server = Server::start_with(&place, MOUNTS_GO);
+    run("mkfs.ext4", &["-q", &server.path.display().to_string()]).unwrap();
+    let mounted = [(); 2].map(|()| MountedFileSystem::new(&server.path).unwrap());
+    assert_eq!(sweep(Some(&place.directory())).unwrap(), Swept::default(), "it lives");
+    server.kill();
+    let swept = sweep(Some(&place.directory())).unwrap();
+    assert_eq!(swept, Swept { removed: vec!["killed".to_owned()], kept: Vec::new() });
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(mounted.iter().all(|one| !mounts.contains(&*one.path().to_string_lossy())), "{mounts}");
+    assert!(is_empty(&place));
+}
+
+#[test]
 fn what_a_killed_server_leaves_mounted_is_swept_away_once_it_is_unmounted() {
     let Some(place) = Place::new() else { return };
     let server = Server::start(&place);
@@ -162,7 +186,7 @@ fn what_a_killed_server_leaves_mounted_is_swept_away_once_it_is_unmounted() {
     assert!(name == "killed" && why.contains("mounted at"), "{why}");
     mounted.unmount().unwrap();
     wait_until("the loop device is gone", || place.loop_devices().is_empty());
-    // The next attachment sweeps by itself, and may have the name.
+    // The next attachment sweeps first, and may use the name.
     let next = place.attach(&Disk::new(Bytes::mib(16)), "killed");
     assert_eq!(next.swept().removed, ["killed"]);
     drop(next);

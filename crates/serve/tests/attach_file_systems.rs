@@ -1,5 +1,5 @@
-//! Real file systems on an attached device: they are made, mounted, written and checked, their fsync reaches
-//! the device as a flush, and what they free reaches it as a discard.
+//! Tests of real file systems on an attached device: they are created, mounted, written and checked; an fsync
+//! reaches the device as a flush, and freed space as a discard.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -8,7 +8,7 @@ use crate::attach_support::disk::Disk;
 use crate::attach_support::{MountedFileSystem, Place, run};
 use plumb_block::Bytes;
 
-/// How a file system is made and checked.
+/// Programs that create and check a file system.
 struct Tools {
     make: &'static [&'static str],
     check: &'static [&'static str],

@@ -1,5 +1,5 @@
-//! Devices that leave requests unanswered: whoever waits for them gets an error in time, and nothing of the
-//! process hangs, not even when it is killed while it flushes.
+//! Tests of devices that leave requests unanswered: waiting programs get an error in time, and the process
+//! never hangs, not even when it is killed during a flush.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -14,7 +14,7 @@ use plumb_block::Bytes;
 use plumb_serve::ExportError;
 use plumb_serve::attach::{AttachOptions, Attachment, sweep};
 
-/// Tells the child where to attach.
+/// Environment variable that gives the child the directory in which to attach.
 const DIRECTORY: &str = "PLUMB_TEST_UNANSWERED_DIRECTORY";
 
 fn attach(place: &Place, disk: &Arc<Disk>, options: &AttachOptions) -> Attachment {
@@ -22,10 +22,10 @@ fn attach(place: &Place, disk: &Arc<Disk>, options: &AttachOptions) -> Attachmen
     Attachment::new(Arc::new(SharedDisk(Arc::clone(disk))), "silent", &options).unwrap()
 }
 
-/// In a process of its own: what hangs here shall not be this one.
+/// Writes in a separate process, so that this one cannot hang.
 fn write(path: &Path, options: &[&str]) -> Result<String, String> {
     let to = format!("of={}", path.display());
-    run("timeout", &[&["60", "dd", "if=/dev/zero", "bs=4096", "status=none", &to], options].concat())
+    run("timeout", &[&["600", "dd", "if=/dev/zero", "bs=4096", "status=none", &to], options].concat())
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_forced_detach_waits_for_nothing_that_does_not_come() {
     let mut asked = 0;
     let ended = attachment.detach_forced_if(&mut || {
         asked += 1;
-        // Whoever forces it does so when the flush is under way.
+        // The detach is forced while the flush is in flight.
         disk.wait_for_held(1);
         asked > 1
     });
@@ -71,7 +71,7 @@ fn a_device_that_holds_all_there_is_room_for_is_off_line_until_it_answers() {
     let options = AttachOptions { queues: 1, depth: 2, request_timeout, ..AttachOptions::default() };
     let attachment = attach(&place, &disk, &options);
     disk.close_gate();
-    // More than there is room for, so that some are never begun.
+    // More requests than there is room for, so that some never begin.
     for _ in 0..4 {
         write(attachment.path(), &["count=16", "oflag=direct"]).unwrap_err();
     }

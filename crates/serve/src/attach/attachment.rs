@@ -1,4 +1,4 @@
-//! A device that is attached, from the first step to the last.
+//! An attached device, from start to end.
 
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
@@ -18,17 +18,17 @@ use super::session::Session;
 use super::sweep::sweep_locked;
 use crate::claim::{claim, held, is_free_soon, readmit};
 use crate::error::{ExportError, Result, at};
+use crate::holders::LoopBinding;
 use crate::records::Swept;
 use crate::served_device::REQUEST_TIMEOUT_CLOSING;
 
-/// How long all that is dirty may take once the device has to be taken away in any case.
+/// Maximum time to write dirty data during a forced detach.
 const FLUSH_TIMEOUT_FORCED: Nanos = Nanos::secs(15);
 
-/// A device that the kernel has as `/dev/loopN`.
+/// A device attached as `/dev/loopN`.
 ///
-/// Dropping it detaches as cleanly as time allows, as [`detach_forced_if`](Attachment::detach_forced_if) has
-/// it: if somebody still uses the block device, or it cannot be flushed, the connection is cut, and they get
-/// EIO.
+/// Dropping it detaches as cleanly as possible, like [`detach_forced_if`](Attachment::detach_forced_if): if
+/// the block device is in use or cannot be flushed, the connection is aborted, and users get EIO.
 pub struct Attachment {
     path: PathBuf,
     swept: Swept,
@@ -36,7 +36,7 @@ pub struct Attachment {
     live: Option<Live>,
 }
 
-/// Parts of an attachment that have to be taken away, in this order.
+/// Parts of an attachment, in the order of their removal.
 struct Live {
     changed: LoopSettings,
     loop_device: LoopDevice,
@@ -45,14 +45,14 @@ struct Live {
 }
 
 impl Attachment {
-    /// Attaches `device` under `name`, and first [sweeps](super::sweep()) away what killed servers left. When
-    /// this returns, the block device can be used.
+    /// Attaches `device` under `name`, after [sweeping](super::sweep()) the remains of killed servers. The
+    /// block device is usable on return.
     ///
     /// # Errors
     /// [`Name`](ExportError::Name), [`NameInUse`](ExportError::NameInUse), [`Left`](ExportError::Left),
-    /// [`Geometry`](ExportError::Geometry) for a device that no loop device can stand for,
-    /// [`Kernel`](ExportError::Kernel) if the kernel is too old, or a call that failed: it takes root,
-    /// `/dev/fuse` and `/dev/loop-control`. Nothing is left behind then.
+    /// [`Geometry`](ExportError::Geometry) for a device that a loop device cannot represent,
+    /// [`Kernel`](ExportError::Kernel) if the kernel is too old, or a failed call: root, `/dev/fuse` and
+    /// `/dev/loop-control` are required. Nothing is left behind on failure.
     pub fn new(device: Arc<dyn Device>, name: &str, options: &AttachOptions) -> Result<Self> {
         let served = Arc::new(ServedLoop::new(device, options)?);
         let base = Base::open(options.directory.as_deref())?;
@@ -67,7 +67,7 @@ impl Attachment {
         let live = match attach(&served, options.threads(), directory.clone()) {
             Ok(live) => live,
             Err(error) => {
-                // The first error tells more than one of clearing up; what stays is swept away later.
+                // The first error is more useful than one from cleaning up; leftovers are swept later.
                 directory.remove().unwrap_or_default();
                 base.take_back();
                 return Err(served.refusal().unwrap_or(error));
@@ -77,57 +77,58 @@ impl Attachment {
         Ok(Self { path, swept, served, live: Some(live) })
     }
 
-    /// Returns `/dev/loopN`. Another's, perhaps, once detached.
+    /// Returns `/dev/loopN`. After detaching, the number may belong to another device.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the control file, for as long as it is attached; `None` if none was asked for.
+    /// Returns the path of the control file while attached; `None` if none was requested.
     pub fn control_file(&self) -> Option<PathBuf> {
         let live = self.live.as_ref().filter(|_| self.served.control.is_some());
         live.map(|live| live.session.control_file())
     }
 
-    /// Returns how requests come to this process.
+    /// Returns the name of the transport for requests.
     pub fn transport(&self) -> &'static str {
         if self.served.uses_ring.load(Ordering::Relaxed) { "fuse-io-uring" } else { "fuse" }
     }
 
-    /// Returns why requests do not come through io_uring, although the kernel offers it.
+    /// Returns the reason why io_uring is not used although the kernel offers it.
     pub fn ring_refusal(&self) -> Option<&str> {
         self.served.ring_refusal.get().map(String::as_str)
     }
 
-    /// Returns what was swept away before the device was attached.
+    /// Returns what was swept before attaching.
     pub fn swept(&self) -> &Swept {
         &self.swept
     }
 
-    /// Returns true if a flush has failed, so that all later ones do.
+    /// Returns true if a flush has failed, so that all later ones fail.
     pub fn has_failed_flush(&self) -> bool {
         self.served.device.has_failed_flush()
     }
 
-    /// Has the block device take the size that the device has now.
+    /// Resizes the block device to the current size of the device.
     ///
     /// # Errors
-    /// If the kernel does not take it.
+    /// If the kernel refuses.
     pub fn follow_size(&self) -> Result<()> {
         let Some(Live { loop_device, session, .. }) = &self.live else { return Ok(()) };
         self.served.follow_size();
         loop_device.follow_size(session.disk()).map_err(at("give its new size to", &self.path))
     }
 
-    /// Adds a line to the record of the device.
+    /// Appends a line to the record of the device.
     ///
     /// # Errors
-    /// Fails as write(2).
+    /// Fails as write(2) does.
     pub fn describe(&self, line: &str) -> Result<()> {
         self.live.iter().try_for_each(|live| live.directory.describe(line))
     }
 
-    /// Lets requests through again after the device has lost power, once all have closed the block device who
-    /// had it open then: until that every request fails. Those who have not; none while the power is off.
+    /// Accepts requests again after the device lost power, once all users who had the block device open at
+    /// that time have closed it; until then every request fails. Returns the remaining users; none while the
+    /// power is off.
     pub fn readmit(&self) -> Vec<String> {
         let Some(Live { loop_device, .. }) = &self.live else { return Vec::new() };
         let disk = format!("loop{}", loop_device.number());
@@ -135,23 +136,22 @@ impl Attachment {
         readmit(&disk, &[loop_device.as_fd()], &*device.device, known, || loop_device.drop_cache())
     }
 
-    /// Flushes, frees the loop device, unmounts, and removes the directory. Done once it returns; again it
-    /// does nothing.
+    /// Flushes, frees the loop device, unmounts, and removes the directory. Repeated calls have no effect.
     ///
     /// # Errors
-    /// [`Held`](ExportError::Held) with the users, or [`Flush`](ExportError::Flush): then the device is still
+    /// [`Held`](ExportError::Held) with the users, or [`Flush`](ExportError::Flush): the device is then still
     /// attached, and can be used, detached later, or dropped. Other errors mean that something could not be
-    /// taken away; what is left is swept away by the next attachment once this process has ended.
+    /// removed; the next attachment sweeps it after this process has ended.
     pub fn detach(&mut self) -> Result<()> {
         self.detach_forced_if(&mut || false)
     }
 
-    /// Detaches the device, by force once `is_forced` returns true; it is called again and again while
-    /// something is waited for. From then on the device has 3 s for each request, and 15 s for all; what it
-    /// leaves unanswered then is EIO, so that the call fails and the attachment can be dropped.
+    /// Detaches the device, by force once `is_forced`, which is called repeatedly during waits, returns true.
+    /// From then on the device has 3 s for each request, and 15 s in total. Unanswered requests then fail
+    /// with EIO, so that the call fails and the attachment can be dropped.
     ///
     /// # Errors
-    /// As [`detach`](Self::detach).
+    /// Fails as [`detach`](Self::detach) does.
     pub fn detach_forced_if(&mut self, is_forced: &mut dyn FnMut() -> bool) -> Result<()> {
         let Some(live) = &self.live else { return Ok(()) };
         self.release(live, is_forced)?;
@@ -159,12 +159,12 @@ impl Attachment {
             return Ok(());
         };
         let number = loop_device.number();
-        let disk = session.disk();
+        let binding = LoopBinding::read(number);
         let restored = changed.restore();
-        // The check below shows whether the device was closed.
+        // The check below shows whether the device was really closed.
         loop_device.close().unwrap_or_default();
-        if !is_free_soon(number, &disk) {
-            // Somebody came in the last moment. Their device stays until they leave, and so does its server.
+        if !binding.is_none_or(|binding| is_free_soon(&binding)) {
+            // A user came at the last moment. The device and its server stay until that user leaves.
             let loop_device = LoopDevice::open(number).map_err(at("open", &self.path))?;
             let changed = loop_queue::set_up(number, &self.served)?;
             self.live = Some(Live { changed, loop_device, session, directory });
@@ -176,14 +176,14 @@ impl Attachment {
         restored
     }
 
-    /// Makes sure that nobody uses the block device, and that all that was written is durable.
+    /// Ensures that the block device is unused and everything written is durable.
     fn release(&self, live: &Live, is_forced: &mut dyn FnMut() -> bool) -> Result<()> {
         let disk = format!("loop{}", live.loop_device.number());
         let _claim = claim(&disk, OFlags::RDWR, &[live.loop_device.as_fd()])?;
         self.flush(live, is_forced).map_err(|source| ExportError::Flush { device: self.path.clone(), source })
     }
 
-    /// Makes what is dirty durable. Whoever has the connection must not wait for that in the kernel.
+    /// Flushes dirty data. A thread with the connection's descriptors must not wait for that in the kernel.
     fn flush(&self, live: &Live, is_forced: &mut dyn FnMut() -> bool) -> std::io::Result<()> {
         let flushed = live.loop_device.sync()?;
         let (clock, mut until) = (&self.served.device.clock, None);
@@ -209,8 +209,8 @@ impl Drop for Attachment {
             return;
         }
         if let Some(Live { changed, loop_device, mut session, directory }) = self.live.take() {
-            // The connection first: closing the loop device writes back what is dirty, and must not wait for
-            // a device that may not answer. What cannot be removed now is swept away later.
+            // End the connection first: closing the loop device writes dirty data back, and must not wait for
+            // an unresponsive device. Leftovers are swept later.
             session.end().unwrap_or_default();
             changed.restore().unwrap_or_default();
             loop_device.close().unwrap_or_default();
@@ -220,7 +220,7 @@ impl Drop for Attachment {
 }
 
 fn attach(served: &Arc<ServedLoop>, threads: Threads, directory: AttachmentDirectory) -> Result<Live> {
-    // The number of this descriptor is the loop device's later: lower than those of the connection, see
+    // Reserves the loop device's descriptor number, which must be lower than those of the connection, see
     // `session`.
     let null = Path::new("/dev/null");
     let place =
@@ -231,6 +231,9 @@ fn attach(served: &Arc<ServedLoop>, threads: Threads, directory: AttachmentDirec
     let label = format!("plumb:{}", directory.name);
     let loop_device = LoopDevice::bind(session.disk(), block, label, place)
         .map_err(at("bind a loop device through", control))?;
+    if let Some(binding) = LoopBinding::read(loop_device.number()) {
+        directory.describe(&format!("{binding}\n"))?;
+    }
     let changed = loop_queue::set_up(loop_device.number(), served)?;
     Ok(Live { changed, loop_device, session, directory })
 }

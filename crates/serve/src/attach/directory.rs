@@ -1,13 +1,15 @@
-//! Where attachments live: a directory of this user's alone, and in it one for each attachment.
+//! Directories of attachments: a private directory of this user, with a subdirectory for each attachment.
 //!
 //! ```text
 //! /run/plumb/attach/          0700; locked while attachments come and go
 //!   NAME/
-//!     server                  the number of the process that serves it, which keeps it locked for as long as it lives;
-//!                             of a simulated drive each DriveRecord
+//!     server                  number of the serving process, which locks the file while it lives; then the
+//!                             LoopBinding of the device, and if they apply: the directory of the service's
+//!                             control socket, each DriveRecord of a simulated drive, and MOUNTS_GO if only
+//!                             the server mounts the device
 //!     mount/disk              the file under the loop device
 //! ```
-//! Nothing is ever removed but by these names, and a mount point that is in use cannot be removed at all.
+//! Only files with these names are ever removed, and a mount point in use cannot be removed.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -19,25 +21,30 @@ use plumb_state::places::{ATTACHMENTS, attachments_of_this_user};
 use plumb_state::{DirectoryLock, LockedRecord, Owner};
 
 use crate::error::{ExportError, Result, at};
+use crate::holders::LoopBinding;
 use crate::name::is_name;
 use crate::records::{PrivateDirectory, remove_if_there};
+
+/// Line in the record of an attachment that only its server mounts: a sweep after the server's death removes
+/// these mounts, too.
+pub const MOUNTS_GO: &str = "mounts go\n";
 
 /// The directory of all attachments.
 #[derive(Debug, Clone)]
 pub(super) struct Base {
     directory: PrivateDirectory,
-    /// True if it was made here just now, in place of the default.
+    /// True if it was just created as a replacement for the default.
     is_stopgap: bool,
 }
 
 impl Base {
-    /// Returns `wanted`, or the default, made if it is not there.
+    /// Opens `wanted` or the default directory, creating it if needed.
     pub(super) fn open(wanted: Option<&Path>) -> Result<Self> {
         let mut is_stopgap = false;
         let directory = match wanted {
             Some(path) => PrivateDirectory::open(path)?,
             None => match PrivateDirectory::open(Path::new(ATTACHMENTS)) {
-                Err(ExportError::Os { operation: "make", .. }) => {
+                Err(ExportError::Os { operation: "make" | "use", .. }) => {
                     let fallback = attachments_of_this_user();
                     is_stopgap = !fallback.exists();
                     PrivateDirectory::open(&fallback)?
@@ -48,7 +55,7 @@ impl Base {
         Ok(Self { directory, is_stopgap })
     }
 
-    /// Opens the default directory of attachments; returns `None` if nobody has made one.
+    /// Opens the default directory of attachments; `None` if it does not exist.
     pub(super) fn open_default() -> Result<Option<Self>> {
         match [PathBuf::from(ATTACHMENTS), attachments_of_this_user()].into_iter().find(|path| path.is_dir())
         {
@@ -57,32 +64,32 @@ impl Base {
         }
     }
 
-    /// Takes it away again if it was made here and nobody uses it.
+    /// Removes the directory if it was created as a replacement and is empty.
     pub(super) fn take_back(&self) {
         if self.is_stopgap {
-            // Whoever uses it keeps it from being removed.
+            // Removal fails if the directory is in use.
             fs::remove_dir(self.directory.path()).unwrap_or_default();
         }
     }
 
-    /// Waits until nobody else changes anything here, and keeps others from it.
+    /// Locks the directory against changes by others; waits for the lock.
     pub(super) fn lock(&self) -> Result<DirectoryLock> {
         self.directory.lock()
     }
 
-    /// Keeps others from changing anything here; `None` while somebody does.
+    /// Locks the directory against changes by others; `None` if it is locked already.
     pub(super) fn try_lock(&self) -> Result<Option<DirectoryLock>> {
         self.directory.try_lock()
     }
 
-    /// Returns the directories of all attachments, dead or alive, by name.
+    /// Returns the directories of all attachments, whether served or not, ordered by name.
     pub(super) fn attachments(&self) -> Result<Vec<AttachmentDirectory>> {
         let mut found = self.directory.names()?;
         found.retain(|name| is_name(name) && self.directory.path().join(name).is_dir());
         Ok(found.iter().map(|name| self.attachment(name)).collect())
     }
 
-    /// Makes the directory of a new attachment that this process serves. While `_locked`.
+    /// Creates the directory of a new attachment served by this process. Requires the lock.
     pub(super) fn create(&self, name: &str, _locked: &DirectoryLock) -> Result<AttachmentDirectory> {
         if !is_name(name) {
             return Err(ExportError::Name(name.to_owned()));
@@ -113,12 +120,12 @@ impl Base {
 pub(super) struct AttachmentDirectory {
     pub(super) name: String,
     path: PathBuf,
-    /// The record, where this process serves it.
+    /// Record of the attachment, if this process serves it.
     owned: Option<Arc<LockedRecord>>,
 }
 
 impl AttachmentDirectory {
-    /// Returns where the file system is mounted.
+    /// Returns the mount point of the file system.
     pub(super) fn mount_point(&self) -> PathBuf {
         self.path.join("mount")
     }
@@ -137,23 +144,41 @@ impl AttachmentDirectory {
         Ok(())
     }
 
-    /// Adds a line to the record.
+    /// Appends a line to the record.
     pub(super) fn describe(&self, line: &str) -> Result<()> {
         self.owned.iter().try_for_each(|record| Ok(record.append(line.as_bytes())?))
     }
 
-    /// Returns the process that serves it, for messages; 0 if that was never written down.
+    /// Returns true if all mounts of the device are those of its server.
+    pub(super) fn is_mounted_by_server(&self) -> bool {
+        let text = fs::read_to_string(self.record()).unwrap_or_default();
+        text.lines().any(|line| line == MOUNTS_GO.trim_end())
+    }
+
+    /// Returns the binding of the loop device; `None` if none was recorded.
+    pub(super) fn binding(&self) -> Option<LoopBinding> {
+        let text = fs::read_to_string(self.record()).unwrap_or_default();
+        text.lines().find_map(LoopBinding::parse)
+    }
+
+    /// Returns the process that serves the attachment, for messages; 0 if none was recorded.
     fn server(&self) -> u32 {
         let text = fs::read_to_string(self.record()).unwrap_or_default();
         text.lines().next().and_then(|number| number.parse().ok()).unwrap_or(0)
     }
 
-    /// Returns true if the attachment's server lives. The lock ensures that nobody makes one meanwhile.
+    /// Returns true if the service of the attachment has its control socket in `directory`.
+    pub(super) fn is_of_service_in(&self, directory: &Path) -> bool {
+        let text = fs::read_to_string(self.record()).unwrap_or_default();
+        text.lines().skip(1).any(|line| Path::new(line) == directory)
+    }
+
+    /// Returns true if the attachment's server is alive. The lock prevents a new one from starting meanwhile.
     pub(super) fn is_served(&self, _locked: &DirectoryLock) -> Result<bool> {
         Ok(matches!(LockedRecord::take_over(&self.record())?, Owner::Alive))
     }
 
-    /// Takes the directory away; what no longer exists is fine. Fails while the file system is mounted.
+    /// Removes the directory; missing parts are not an error. Fails while the file system is mounted.
     pub(super) fn remove(&self) -> Result<()> {
         remove_if_there(&self.mount_point(), |path| fs::remove_dir(path))?;
         remove_if_there(&self.record(), |path| fs::remove_file(path))?;
@@ -192,6 +217,20 @@ mod tests {
         assert!(matches!(Base::open(Some(&link)), Err(ExportError::Directory(_))));
     }
 
+    /// Tests an ordinary user, who finds the directory of root, and whose own directory leads to something
+    /// that only root may use.
+    #[test]
+    fn a_directory_of_another_user_is_not_used() {
+        let directory = tempfile::tempdir().unwrap();
+        if std::os::unix::fs::chown(directory.path(), Some(65534), None).is_err() {
+            return plumb_testkit::skip("only root gives files away");
+        }
+        let refused = Base::open(Some(directory.path())).unwrap_err();
+        assert!(matches!(&refused, ExportError::Os { operation: "use", .. }), "{refused}");
+        let remedy = crate::named::ServiceError::Attach(refused).remedy();
+        assert_eq!(remedy, "; --attach takes root, --nbd does not");
+    }
+
     #[test]
     fn a_name_is_taken_once_and_free_again_after_removal() {
         let (_directory, base) = base();
@@ -219,6 +258,17 @@ mod tests {
         assert!(!found.is_served(&locked).unwrap(), "as after a kill: the record is there, its lock is not");
         fs::remove_file(found.record()).unwrap();
         assert!(!found.is_served(&locked).unwrap(), "one that was never finished");
+    }
+
+    #[test]
+    fn it_belongs_to_the_services_among_which_its_own_is_found() {
+        let (_directory, base) = base();
+        let served = base.create("a", &base.lock().unwrap()).unwrap();
+        let [drives, caches] = ["/run/plumb", "/run/plumb/cache"].map(Path::new);
+        assert!(!served.is_of_service_in(drives) && !served.is_of_service_in(caches));
+        served.describe(&format!("{}\n", caches.display())).unwrap();
+        served.describe("{\"model\":\"liar\"}\n").unwrap();
+        assert!(!served.is_of_service_in(drives) && served.is_of_service_in(caches));
     }
 
     #[test]

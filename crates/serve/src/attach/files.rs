@@ -1,4 +1,4 @@
-//! The kernel's side of a worker: two files of one connection, through which requests come and answers go.
+//! Kernel side of a worker: two files of one connection, which carry requests and answers.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -11,20 +11,20 @@ use super::wire::{self, HEAD_BYTES};
 
 /// The two files of a worker to one connection.
 pub(super) struct Files {
-    /// File whose reads wait.
+    /// File with blocking reads.
     pub(super) waiting: OwnedFd,
-    /// File whose reads do not wait.
+    /// File with non-blocking reads.
     pub(super) returning: OwnedFd,
 }
 
-/// File that a request was read from, and is to be answered through.
+/// File from which a request was read, and through which it must be answered.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Side {
     Waiting,
     Returning,
 }
 
-/// A request of the kernel: its number, and where it came from.
+/// A request of the kernel: its number and its file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RequestId {
     pub(super) unique: u64,
@@ -39,7 +39,7 @@ impl Files {
         }
     }
 
-    /// Reads one request, and how many bytes it has.
+    /// Reads one request. Returns its length in bytes.
     pub(super) fn receive(
         &self,
         side: Side,
@@ -57,7 +57,8 @@ impl Transport for Files {
     fn answer(&mut self, id: RequestId, answer: Result<&[u8], Errno>) -> Result<(), Os> {
         let (header, body) = wire::reply(id.unique, answer);
         match rustix::io::writev(self.side(id.side), &[IoSlice::new(&header), IoSlice::new(body)]) {
-            // The kernel no longer waits for it: interrupted, or the connection was cut.
+            // The kernel no longer waits for the answer: the request was interrupted, or the connection
+            // aborted.
             Ok(_) | Err(Os::NOENT) => Ok(()),
             Err(other) => Err(other),
         }

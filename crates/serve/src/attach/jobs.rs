@@ -1,7 +1,6 @@
-//! Requests of the kernel between a transport, through which they come and answers go, and the device
-//! ([`Requests`]).
+//! Requests between a kernel transport and the device ([`Requests`]).
 //!
-//! Invariant: every request that begins and wants an answer gets one, when it has ended.
+//! Invariant: every started request that needs an answer gets one when it has ended.
 
 use std::sync::Arc;
 
@@ -13,9 +12,9 @@ use super::served::ServedLoop;
 use super::wire::Answer;
 use crate::requests::{FinishedRequest, Memory, Requests};
 
-/// The kernel's side of a worker.
+/// Kernel side of a worker.
 pub(super) trait Transport {
-    /// Name of a request that is to be answered.
+    /// Identifier of a request to be answered.
     type Id: Copy;
 
     /// Answers a request.
@@ -25,7 +24,7 @@ pub(super) trait Transport {
     fn answer(&mut self, id: Self::Id, answer: Result<&[u8], Errno>) -> Result<(), Os>;
 }
 
-/// A request of the kernel that is at the device.
+/// A kernel request at the device.
 #[derive(Debug)]
 pub(super) struct Job<I> {
     id: I,
@@ -39,11 +38,11 @@ enum JobKind {
         bytes: u32,
     },
     Flush,
-    /// Zeroing of a range, with what is left of it.
+    /// Zeroing of a range, with the remaining part.
     Zero(Zeroing),
 }
 
-/// The requests that one transport has at the device.
+/// Requests of one transport at the device.
 pub(super) struct Jobs<T: Transport> {
     pub(super) served: Arc<ServedLoop>,
     pub(super) transport: T,
@@ -52,11 +51,11 @@ pub(super) struct Jobs<T: Transport> {
 }
 
 impl<T: Transport> Jobs<T> {
-    /// Opens a queue of the device for `depth` requests, and then the transport, which may wait for the
-    /// queue's completions.
+    /// Opens a device queue for `depth` requests, and then the transport, which may wait for the queue's
+    /// completions.
     ///
     /// # Errors
-    /// If the device gives no queue, or there is no memory; as `transport`.
+    /// If the device cannot open a queue, there is no memory, or `transport` fails.
     pub(super) fn open(
         served: Arc<ServedLoop>,
         depth: u32,
@@ -69,7 +68,7 @@ impl<T: Transport> Jobs<T> {
         Ok(Self { served, transport, requests, memory })
     }
 
-    /// Begins a request that came with `payload`, which is given back if the device does not need it.
+    /// Starts a request that came with `payload`. Returns the payload if the device does not need it.
     ///
     /// # Errors
     /// If the connection is gone.
@@ -90,7 +89,7 @@ impl<T: Transport> Jobs<T> {
                 return Ok(None);
             }
             Plan::Read(range) => {
-                // The kernel was told the largest read; the memory was had for the request, and is had again
+                // The kernel knows the maximum read, so the buffer suffices for the request and is available
                 // for the next.
                 drop(payload);
                 let length = Bytes(range.nlb * u64::from(self.served.geometry.block));
@@ -125,7 +124,7 @@ impl<T: Transport> Jobs<T> {
         Ok(())
     }
 
-    /// Answers what has ended; whether anything had.
+    /// Answers ended requests. Returns true if there were any.
     pub(super) fn answer_ended(&mut self) -> Result<bool, Os> {
         let mut has_answered = false;
         while let Some(FinishedRequest { asked: Job { id, kind }, result, payload }) =

@@ -1,5 +1,5 @@
-//! The properties of the loop device as a block device (Documentation/ABI/stable/sysfs-block): those that the
-//! attachment needs otherwise are changed, read back, and restored; the rest is held against what was asked.
+//! Properties of the loop device as a block device (Documentation/ABI/stable/sysfs-block). Unsuitable ones
+//! are changed, verified, and restored later; the others are checked against what was requested.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,23 +9,23 @@ use plumb_linux::isolated_thread;
 use super::served::ServedLoop;
 use crate::error::{ExportError, Result, at};
 
-/// The kernel keeps these when the loop device is bound to another file, so they have to be put back.
+/// The kernel keeps this setting when the loop device is bound to another file, so it must be restored.
 const LIMIT: &str = "max_sectors_kb";
 const READ_AHEAD: &str = "read_ahead_kb";
 
-/// Settings changed at a loop device, to be [restored](LoopSettings::restore) while the device is still ours.
+/// Changed settings of a loop device, to be [restored](LoopSettings::restore) while the device is still ours.
 #[derive(Debug)]
 pub(super) struct LoopSettings {
     queue: Attributes,
-    /// Names of the settings, and their values before the change.
+    /// Names of the settings with their previous values.
     before: Vec<(&'static str, String)>,
 }
 
-/// Sets the limits of `/dev/loopN` where the device needs it, and checks what the kernel made of the rest.
+/// Sets the limits of `/dev/loopN` that the device needs, and checks the others.
 pub(super) fn set_up(number: u32, served: &ServedLoop) -> Result<LoopSettings> {
     let queue = Attributes { directory: PathBuf::from(format!("/sys/block/loop{number}/queue")) };
     queue.expect("logical_block_size", &served.geometry.block.to_string())?;
-    // Else no flush would ever be sent.
+    // Without a write-back cache the kernel would never send a flush.
     queue.expect("write_cache", "write back")?;
     let mut changed = LoopSettings { queue, before: Vec::new() };
     if let Some(limit) = served.loop_request_max() {
@@ -45,7 +45,7 @@ impl LoopSettings {
         Ok(())
     }
 
-    /// Puts back what was changed.
+    /// Restores the changed settings.
     pub(super) fn restore(self) -> Result<()> {
         self.before.iter().try_for_each(|(name, before)| self.queue.set(name, before))
     }

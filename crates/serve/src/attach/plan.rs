@@ -1,4 +1,4 @@
-//! Translation of each request of the kernel for the device: a pure function of the request and the geometry.
+//! Translation of kernel requests to device requests: a pure function of the request and the geometry.
 //!
 //! | asked | becomes |
 //! |---|---|
@@ -6,12 +6,12 @@
 //! | FSYNC | a flush, always |
 //! | FALLOCATE 0x3 (punch a hole) | discards if the device promises that discarded blocks read as zeroes; EOPNOTSUPP if it has none; else write-zeroes that may unmap |
 //! | FALLOCATE 0x11 (zero a range) | write-zeroes that keep the space |
-//! | WRITE to the control file | a call of whoever attached; nothing for the device |
+//! | WRITE to the control file | a call of the function in [`ControlFile`](super::ControlFile); nothing for the device |
 //!
-//! The loop driver sends a write-zeroes that may unmap as 0x3, too, just as it sends a discard, so the range
-//! must read as zeroes afterwards: a discard that promises nothing would let old bytes through. EOPNOTSUPP
-//! makes the loop device one without discards, and the block layer write zeroes out in full. FUA never gets
-//! here: the block layer sends a write with a flush behind it.
+//! The loop driver sends a write-zeroes that may unmap as 0x3, like a discard, so the range must read as
+//! zeroes afterwards: a discard without a guarantee would expose old data. EOPNOTSUPP disables discards of
+//! the loop device, and the block layer then writes zeroes explicitly. FUA never arrives: the block layer
+//! sends a write followed by a flush.
 
 use plumb_block::{DeviceInfo, Errno, LbaRange, Op};
 
@@ -25,29 +25,29 @@ pub(super) struct Geometry {
     /// The logical block in bytes.
     pub(super) block: u32,
     punch: Punch,
-    /// True if there is a control file beside the device's.
+    /// True if there is a control file.
     has_control: bool,
 }
 
-/// Result that punching a hole can have.
+/// Implementation of hole punching.
 #[derive(Debug, Clone, Copy)]
 enum Punch {
-    /// Discards of up to so many blocks, which then read as zeroes.
+    /// Discards of up to this many blocks, which then read as zeroes.
     Discard { blocks: u64 },
-    /// Blocks can be discarded, but only write-zeroes makes them zeroes.
+    /// Write-zeroes, because discarded blocks are not guaranteed to read as zeroes.
     WriteZeroes,
-    /// Blocks cannot be discarded.
+    /// Not supported.
     None,
 }
 
 /// Action for a request.
 #[derive(Debug)]
 pub(super) enum Plan {
-    /// Nothing, and nobody waits.
+    /// Do nothing, and send no answer.
     Silence,
     Answer(Answer),
     Refuse(Errno),
-    /// Agree on what both sides can do.
+    /// Negotiate the protocol.
     Init {
         major: u32,
         minor: u32,
@@ -62,13 +62,13 @@ pub(super) enum Plan {
         offset: u64,
         whence: u32,
     },
-    /// Hand so many bytes to whoever attached.
+    /// Pass the data to the owner of the control file.
     Control {
         length: u32,
     },
 }
 
-/// A range to be zeroed in pieces, one after the other.
+/// A range to zero in pieces, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Zeroing {
     pub(super) op: Op,
@@ -88,14 +88,14 @@ impl Iterator for Zeroing {
 }
 
 impl Geometry {
-    /// Creates the geometry of a device with this grid, with or without a control file beside it.
+    /// Creates the geometry of a device with this grid.
     pub(super) fn new(info: &DeviceInfo, grid: Grid, has_control: bool) -> Self {
         let punch = match info.discard_max.0 / grid.block {
             0 => Punch::None,
             blocks if info.discard_zeroes => Punch::Discard { blocks },
             _ => Punch::WriteZeroes,
         };
-        // At most a page.
+        // The block is at most a page, so it fits.
         Self { grid, block: grid.block as u32, punch, has_control }
     }
 
@@ -136,8 +136,8 @@ impl Geometry {
         }
     }
 
-    /// Shells truncate it, and some programs sync it: both mean nothing here. ENOSYS would switch off every
-    /// later fsync of the connection.
+    /// Plans a request for the control file. Truncation by shells and syncs by some programs succeed without
+    /// effect, because ENOSYS would disable all later fsyncs of the connection.
     fn control(&self, call: Call<'_>) -> Plan {
         match call {
             Call::Open => Plan::Answer(Answer::open(CONTROL)),
@@ -154,7 +154,7 @@ impl Geometry {
         Attributes::disk(self.grid.size, self.block)
     }
 
-    /// Returns a read that reaches over the end gets what is there.
+    /// Plans a read; one across the end is shortened.
     fn read(&self, span: Span) -> Plan {
         let length = span.length.min(self.grid.size.saturating_sub(span.offset));
         if length == 0 {
@@ -182,7 +182,7 @@ impl Geometry {
 }
 
 pub(super) const ENOENT: Errno = Errno(2);
-/// No such address: a seek found nothing.
+/// No such address: the result of an unsuccessful seek.
 pub(super) const ENXIO: Errno = Errno(6);
 const ENOSYS: Errno = Errno(38);
 

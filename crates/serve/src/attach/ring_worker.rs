@@ -1,8 +1,8 @@
-//! A thread that serves the file through a ring ([`FuseRing`]): as `worker`, but one call answers some
-//! requests, fetches others, and waits for them and for completions of the device together.
+//! A thread that serves the file through a ring ([`FuseRing`]). It works like `worker`, but a single call
+//! sends answers, fetches requests, and waits for both requests and device completions.
 //!
-//! The device never gets memory of the ring: what it leaves unanswered it may still use, and the kernel uses
-//! an entry's memory again when the request has been answered, if only with EIO.
+//! The device never gets memory of the ring, because it may still use the memory of an unanswered request,
+//! while the kernel reuses an entry's memory once the request was answered, even with EIO.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -22,7 +22,7 @@ use crate::busy_poll::BusyPoll;
 use crate::error::{Result, at};
 use crate::requests::become_io_flusher;
 
-/// An entry with a request, and the number of that.
+/// An entry with the number of its request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EntryId {
     entry: usize,
@@ -45,16 +45,16 @@ impl Transport for FuseRing {
 /// One of the threads, with its ring.
 pub(super) struct RingWorker {
     jobs: Jobs<FuseRing>,
-    /// Entries whose request has not begun.
+    /// Entries with requests that have not been started.
     ready: VecDeque<usize>,
     busy_poll: BusyPoll,
 }
 
 impl RingWorker {
-    /// Registers entries for `queues` with `connection`. To be called by the thread that serves.
+    /// Registers entries for `queues` with `connection`. Must be called by the serving thread.
     ///
     /// # Errors
-    /// If the device gives no queue, there is no memory, or the kernel refuses it.
+    /// If the device cannot open a queue, there is no memory, or the kernel refuses.
     pub(super) fn register(
         served: Arc<ServedLoop>,
         connection: OwnedFd,
@@ -75,19 +75,18 @@ impl RingWorker {
         Ok(Self { jobs, ready: VecDeque::new(), busy_poll: BusyPoll::default() })
     }
 
-    /// Serves until the connection is gone; what is in flight then is waited for by the queue.
+    /// Serves until the connection is gone. The queue then waits for requests in flight.
     pub(super) fn run(mut self) {
         become_io_flusher();
         while self.turn().is_ok() {}
     }
 
-    /// Waits, unless there is more to do at once, takes requests, and answers what has ended. The error says
-    /// that the connection is gone.
+    /// Waits if there is nothing to do, accepts requests, and answers ended ones. Fails when the connection
+    /// is gone.
     fn turn(&mut self) -> std::result::Result<(), Os> {
         let patience = self.jobs.requests.patience();
         if self.jobs.requests.in_flight() > 0 {
-            // The watch also reports a descriptor that is readable already, so nothing that came since the
-            // last poll is missed.
+            // The watch also reports a descriptor that is already readable, so no earlier event is missed.
             self.jobs.transport.watch().map_err(|error| os(&error))?;
         }
         self.listen(patience)?;
@@ -101,7 +100,7 @@ impl RingWorker {
         Ok(())
     }
 
-    /// Waits for requests, by polling for a moment first where nothing else is to be waited for.
+    /// Waits for requests, after a short busy poll if nothing else is awaited.
     fn listen(&mut self, patience: Patience) -> std::result::Result<(), Os> {
         let Self { jobs: Jobs { served, transport, .. }, ready, busy_poll } = self;
         let mut wait =

@@ -1,4 +1,4 @@
-//! State shared by all workers of an attachment: the device, its geometry, and what has become of it.
+//! State shared by all workers of an attachment: the device, its geometry, and its condition.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -12,45 +12,46 @@ use crate::block_layer::{Grid, PAGE};
 use crate::error::ExportError;
 use crate::served_device::{KnownLosses, ServedDevice};
 
-/// The most that FUSE carries in a request.
+/// Maximum payload of a FUSE request.
 const TRANSFER_MAX: Bytes = Bytes::mib(1);
-/// How many pages that is; a request whose memory is not aligned touches more.
+/// Limit of the payload in pages; a request with unaligned memory touches one more.
 const PAGES_MAX: u16 = 256;
-/// Largest request of the loop device that FUSE need not cut, however its memory lies: 128 pages, and one
-/// more for each of the 128 segments that it may have.
+/// Largest loop request that FUSE need not split, however its memory is aligned: 128 pages, plus one for each
+/// of its up to 128 segments.
 const LOOP_REQUEST_MAX: Bytes = Bytes::kib(512);
-/// Buffers that lie a power of two apart would all fall into the same sets of the processor's caches.
+/// Offset of consecutive buffers, which at power-of-two distances would share the same sets of the
+/// processor's caches.
 const COLOUR: Bytes = PAGE;
-/// Number of requests that the kernel may have in flight, over all workers.
+/// Maximum number of kernel requests in flight, over all workers.
 const BACKGROUND: u16 = 512;
 
-/// The device and what is known of it.
+/// The device with its state.
 pub(super) struct ServedLoop {
     pub(super) device: Arc<ServedDevice>,
-    /// The losses of power that all know of who have it open.
+    /// Power losses known to all users who have the block device open.
     pub(super) known: Arc<KnownLosses>,
-    /// Geometry when it was attached; `size` is its size now.
+    /// Geometry at the time of attaching; `size` is the current size.
     pub(super) geometry: Geometry,
     size: AtomicU64,
-    /// True if the kernel may read more than it is asked for.
+    /// True if the kernel may read ahead.
     pub(super) reads_ahead: bool,
-    /// Receiver of what is written to the control file, if there is one.
+    /// Receiver of writes to the control file, if there is one.
     pub(super) control: Option<ControlFile>,
     alignment: Bytes,
-    /// Choice of the rings in place of files: until the kernel was greeted what is wanted, then what is used.
+    /// True if rings are wanted, and after the negotiation if they are used.
     pub(super) uses_ring: AtomicBool,
-    /// Reason why rings were not to be had from a kernel that offers them.
+    /// Reason why rings could not be used although the kernel offers them.
     pub(super) ring_refusal: OnceLock<String>,
-    /// Feature that the kernel lacks, if it was refused for that.
+    /// Missing feature of a refused kernel.
     refusal: OnceLock<String>,
 }
 
 impl ServedLoop {
-    /// Checks that the kernel can carry the device's requests whole.
+    /// Checks that the kernel can pass the device's requests on unsplit.
     ///
     /// # Errors
-    /// [`Geometry`](ExportError::Geometry) if a loop device cannot have its block size or its size, or it
-    /// takes less than a page at a time.
+    /// [`Geometry`](ExportError::Geometry) if a loop device cannot have this block size or size, or the
+    /// device accepts less than a page at a time.
     pub(super) fn new(device: Arc<dyn Device>, options: &AttachOptions) -> crate::error::Result<Self> {
         let info = device.info();
         let grid = Grid::new(&info, "attached", TRANSFER_MAX)?;
@@ -72,24 +73,24 @@ impl ServedLoop {
         })
     }
 
-    /// Returns the largest read and write of the file.
+    /// Returns the maximum read or write of the file.
     pub(super) fn transfer_max(&self) -> Bytes {
         self.geometry.grid.transfer_max
     }
 
-    /// Returns the largest payload of a request, as the kernel reckons it from what was agreed on.
+    /// Returns the maximum payload of a request, as the kernel computes it from the negotiated limits.
     pub(super) fn payload_max(&self) -> Bytes {
         self.transfer_max().max(PAGE * u64::from(PAGES_MAX))
     }
 
-    /// Returns the largest request that the loop device may make, where it must not make larger ones: FUSE
-    /// cuts a request that touches too many pages anywhere in a page, which is off the grid if blocks are
-    /// larger than the 512 bytes that memory is aligned to.
+    /// Returns the maximum loop request if it must be limited: FUSE splits a request that touches too many
+    /// pages at an arbitrary position in a page, which is off the grid if blocks are larger than 512 bytes,
+    /// the alignment of memory.
     pub(super) fn loop_request_max(&self) -> Option<Bytes> {
         (self.geometry.block > 512).then(|| self.transfer_max().min(LOOP_REQUEST_MAX))
     }
 
-    /// Returns the shape of the memory for `depth` requests and the one that is being read.
+    /// Returns the shape of the memory for `depth` requests plus the one being read.
     pub(super) fn pool_shape(&self, depth: u32) -> PoolShape {
         PoolShape {
             buffer: self.transfer_max() + COLOUR.max(self.alignment),
@@ -109,13 +110,13 @@ impl ServedLoop {
         self.size.load(Ordering::Acquire)
     }
 
-    /// Takes the size that the device has now.
+    /// Updates the size from the device.
     pub(super) fn follow_size(&self) {
         let size = self.device.device.info().size.round_down(Bytes(self.geometry.grid.block));
         self.size.store(size.0, Ordering::Release);
     }
 
-    /// Answers the kernel's greeting; EPROTO if it cannot keep writes side by side.
+    /// Answers the kernel's FUSE_INIT; EPROTO if it does not support parallel writes.
     pub(super) fn agree(&self, major: u32, minor: u32, offered: u64) -> Result<Answer, Errno> {
         const EPROTO: Errno = Errno(71);
         let needed = wire::ASYNC_DIO | wire::MAX_PAGES;
@@ -139,19 +140,19 @@ impl ServedLoop {
         ))
     }
 
-    /// Hands the first `length` bytes of `payload` to whoever attached.
+    /// Passes the first `length` bytes of `payload` to the owner of the control file.
     pub(super) fn control(&self, payload: &[u8], length: u32) -> Result<Answer, Errno> {
         let control = self.control.as_ref().ok_or(Errno::EINVAL)?;
         (control.0)(payload.get(..length as usize).ok_or(Errno::EINVAL)?)?;
         Ok(Answer::written(length))
     }
 
-    /// Returns why the kernel was refused, if it was.
+    /// Returns the reason why the kernel was refused, if it was.
     pub(super) fn refusal(&self) -> Option<ExportError> {
         self.refusal.get().map(|why| ExportError::Kernel(why.clone()))
     }
 
-    /// Returns where the next data or hole is, as lseek(2).
+    /// Returns the position of the next data or hole, as lseek(2) does.
     pub(super) fn seek(&self, offset: u64, whence: u32) -> Result<Answer, Errno> {
         let block = u64::from(self.geometry.block);
         let size = self.size();
@@ -174,7 +175,7 @@ impl ServedLoop {
         match (found, wants_data) {
             (Some(extent), _) => Ok(Answer::position((extent.range.lba.0 * block).max(offset))),
             (None, true) => Err(ENXIO),
-            // There is a hole behind the end of every file.
+            // Every file has a hole after its end.
             (None, false) => Ok(Answer::position(size)),
         }
     }

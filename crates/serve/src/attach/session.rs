@@ -1,11 +1,11 @@
 //! The mounted file system and the threads that serve it.
 //!
-//! The order of descriptors matters when the process is killed. The kernel then releases its files by
-//! descending number, and the last opener of a block device waits until what is dirty in its page cache is
-//! written: to this very process, which serves nothing any more and could never end. So every file of the
-//! connection gets a higher number than the descriptor that keeps the loop device: the connection is cut
-//! first, and the writes fail. For the same reason nobody who has these descriptors ever waits for the file
-//! system in the kernel: see [`plumb_linux::isolated_thread`].
+//! When the process is killed, the order of descriptors matters. The kernel closes files by descending
+//! number, and the last close of a block device waits for the write-back of its dirty pages: to this process
+//! itself, which no longer serves and so could never end. Therefore every file of the connection has a higher
+//! number than the loop device's descriptor: the connection is then aborted first, and the writes fail. For
+//! the same reason no thread with these descriptors may wait for the file system in the kernel: see
+//! [`plumb_linux::isolated_thread`].
 
 use std::ffi::CString;
 use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd, OwnedFd};
@@ -28,10 +28,10 @@ use super::wire::{CONTROL_NAME, DISK_NAME};
 use super::worker::Worker;
 use crate::error::{Result, at};
 
-/// Name of the file system in the mount table.
+/// File system type in the mount table.
 const FILE_SYSTEM: &str = "fuse.plumb";
 
-/// A mounted file system of one file, or two. Dropping it cuts the connection.
+/// A mounted file system with one or two files. Dropping it aborts the connection.
 pub(super) struct Session {
     mount_point: PathBuf,
     workers: Vec<JoinHandle<()>>,
@@ -39,7 +39,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Mounts at `mount_point` and serves, through rings if the kernel has them and their setting is on. All
+    /// Mounts at `mount_point` and starts to serve, through rings if the kernel has them enabled. All
     /// descriptors get higher numbers than `above`.
     pub(super) fn start(
         served: &Arc<ServedLoop>,
@@ -48,7 +48,7 @@ impl Session {
         above: BorrowedFd<'_>,
     ) -> Result<Self> {
         match Self::mounted(served, mount_point, threads, above) {
-            // An agreement of a connection cannot be taken back: another one does without.
+            // The negotiated protocol is final, so mount again without rings.
             Err(error) if served.uses_ring.swap(false, Ordering::Relaxed) => {
                 served.ring_refusal.get_or_init(|| in_one_line(&error));
                 Self::mounted(served, mount_point, threads, above)
@@ -101,8 +101,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Starts threads that serve the kernel's queues through rings, and waits until all are registered. What
-    /// wants no answer still comes through the file.
+    /// Starts threads that serve the kernel's queues through rings, and waits until all are registered.
+    /// Requests that need no answer still arrive through the file.
     fn serve_rings(
         &mut self,
         served: &Arc<ServedLoop>,
@@ -115,7 +115,7 @@ impl Session {
         for index in 0..count {
             let (served, ready, connection) = (Arc::clone(served), ready.clone(), file()?);
             let own = (0..queues).skip(index).step_by(count).collect();
-            // Whoever waits for it has gone if another thread failed; the connection is then cut.
+            // The receiver is gone if another thread failed; the connection is then aborted.
             self.spawn(&format!("attach-ring-{index}"), move || {
                 match RingWorker::register(served, connection, own, threads.depth) {
                     Ok(worker) => {
@@ -136,7 +136,7 @@ impl Session {
         Ok(())
     }
 
-    /// Returns the path of the file.
+    /// Returns the path of the device's file.
     pub(super) fn disk(&self) -> PathBuf {
         self.mount_point.join(DISK_NAME)
     }
@@ -146,14 +146,14 @@ impl Session {
         self.mount_point.join(CONTROL_NAME)
     }
 
-    /// Cuts the connection: what is in flight fails, and whatever comes. Everything stays to be taken away.
+    /// Aborts the connection: requests in flight and later ones fail. Nothing is removed yet.
     pub(super) fn cut(&self) {
-        // The loop device uses the mount, so nothing is unmounted; that is expected, and so is a mount that
-        // is gone already.
+        // The unmount fails because the loop device uses the mount, which is expected; a missing mount is
+        // fine too.
         unmounted(&self.mount_point, UnmountFlags::FORCE).unwrap_or_default();
     }
 
-    /// Cuts the connection, unmounts, and waits for the threads. What is in flight fails.
+    /// Aborts the connection, unmounts, and waits for the threads. Requests in flight fail.
     pub(super) fn end(&mut self) -> Result<()> {
         if std::mem::take(&mut self.is_mounted) {
             cut_and_unmount(&self.mount_point)?;
@@ -168,14 +168,14 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // Nobody can be told any more; a sweep takes up what is left.
+        // A destructor cannot report an error; leftovers are swept later.
         self.end().unwrap_or_default();
     }
 }
 
-/// Unmounts the file system at `mount_point` after cutting its connection (MNT_FORCE), so that its threads
-/// end even if a copy of the mount lives on in another mount namespace. If somebody still has a file of it
-/// open it goes out of sight now and away with the last user.
+/// Aborts the connection of the file system at `mount_point` and unmounts it (MNT_FORCE), so that its threads
+/// end even if a copy of the mount exists in another namespace. If a file of it is open, the mount is
+/// detached and vanishes with the last user.
 pub(super) fn cut_and_unmount(mount_point: &Path) -> Result<()> {
     match unmounted(mount_point, UnmountFlags::FORCE) {
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::BUSY.raw_os_error()) => {
@@ -186,12 +186,17 @@ pub(super) fn cut_and_unmount(mount_point: &Path) -> Result<()> {
     .map_err(at("unmount", mount_point))
 }
 
+/// Takes the mount out of the tree; the file system goes with its last user.
+pub(super) fn unmount_lazily(mount_point: &Path) -> Result<()> {
+    unmounted(mount_point, UnmountFlags::DETACH).map_err(at("unmount", mount_point))
+}
+
 fn unmounted(mount_point: &Path, how: UnmountFlags) -> std::io::Result<()> {
     isolated_thread::among_mounts(|| unmount(mount_point, how | UnmountFlags::NOFOLLOW))
         .and_then(|done| Ok(done?))
 }
 
-/// Returns `file` with a number higher than that of `above`, duplicating it if necessary.
+/// Returns `file` with a higher number than `above`, duplicating it if necessary.
 fn lifted(file: OwnedFd, above: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
     if file.as_raw_fd() > above.as_raw_fd() {
         return Ok(file);

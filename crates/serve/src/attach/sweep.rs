@@ -1,9 +1,10 @@
-//! Taking away what servers that were killed have left: dead mounts, their directories, and loop devices that
-//! somebody still had open then.
+//! Removal of the remains of killed servers: dead mounts, their directories, and loop devices that were still
+//! open.
 
 use std::path::Path;
 
 use plumb_linux::loop_device::LoopDevice;
+use plumb_linux::tree::mountinfo::mounts_of;
 use plumb_state::DirectoryLock;
 use rustix::io::Errno as Os;
 
@@ -11,25 +12,26 @@ use super::directory::{AttachmentDirectory, Base};
 use super::session;
 use crate::claim::{held, is_claimed, is_free_soon};
 use crate::error::{ExportError, Result, at};
-use crate::holders;
+use crate::holders::LoopBinding;
 use crate::records::Swept;
 
-/// Removes the remains of attachments in `directory` (the default if `None`) whose server no longer runs.
-/// What is another's, or whose server may live, is left alone.
+/// Removes the remains of attachments in `directory` (the default if `None`) whose server has ended. Anything
+/// of other users or of living servers is not touched.
 ///
 /// # Errors
-/// If the directory cannot be used. What cannot be removed is no error but [`kept`](Swept::kept).
+/// If the directory is unusable. Items that cannot be removed are not an error but listed in
+/// [`kept`](Swept::kept).
 pub fn sweep(directory: Option<&Path>) -> Result<Swept> {
     let base = Base::open(directory)?;
     let locked = base.lock()?;
     sweep_locked(&base, &locked)
 }
 
-/// Removes the remains of all attachments in the default directory whose server no longer runs, as root.
-/// Returns why those of the service `name` must stay for now, if they must.
+/// Removes, as root, the remains of all attachments in the default directory whose server has ended. Returns
+/// the reason why those of the service `name` must stay for now, if any.
 ///
 /// # Errors
-/// See [`sweep`].
+/// Fails as [`sweep`] does.
 pub fn sweep_of(name: &str) -> Result<Option<String>> {
     if !rustix::process::geteuid().is_root() {
         return Ok(None);
@@ -38,40 +40,46 @@ pub fn sweep_of(name: &str) -> Result<Option<String>> {
     Ok(kept.into_iter().find(|(kept, _)| kept == name).map(|(_, why)| why))
 }
 
-/// Returns the names of attachments in the default directory whose server no longer runs. Nothing is made or
-/// changed.
+/// Returns the names of attachments in the default directory whose server no longer runs and had its control
+/// socket in `sockets`. Changes nothing.
 ///
 /// # Errors
-/// If there is such a directory, and it cannot be read.
-pub fn unserved() -> Result<Vec<String>> {
+/// If the directory exists but cannot be read.
+pub fn unserved(sockets: &Path) -> Result<Vec<String>> {
     let Some(base) = Base::open_default()? else { return Ok(Vec::new()) };
-    unserved_locked(&base, &base.lock()?)
+    let mut unserved = unserved_locked(&base, &base.lock()?)?;
+    unserved.retain(|attachment| attachment.is_of_service_in(sockets));
+    Ok(names(unserved))
 }
 
-/// Does what [`unserved`] does, without waiting for a process that attaches or detaches meanwhile: there are
-/// none then.
+/// Returns the names of all attachments in the default directory whose server no longer runs. Does not wait
+/// for a process that is attaching or detaching, and then returns none.
 ///
 /// # Errors
-/// Fails as [`unserved`].
+/// Fails as [`unserved`] does.
 pub fn try_unserved() -> Result<Vec<String>> {
     let Some(base) = Base::open_default()? else { return Ok(Vec::new()) };
-    base.try_lock()?.map_or_else(|| Ok(Vec::new()), |locked| unserved_locked(&base, &locked))
+    base.try_lock()?.map_or_else(|| Ok(Vec::new()), |locked| unserved_locked(&base, &locked).map(names))
 }
 
-fn unserved_locked(base: &Base, locked: &DirectoryLock) -> Result<Vec<String>> {
-    let mut names = Vec::new();
+fn unserved_locked(base: &Base, locked: &DirectoryLock) -> Result<Vec<AttachmentDirectory>> {
+    let mut unserved = Vec::new();
     for attachment in base.attachments()? {
         if !attachment.is_served(locked)? {
-            names.push(attachment.name);
+            unserved.push(attachment);
         }
     }
-    Ok(names)
+    Ok(unserved)
+}
+
+fn names(attachments: Vec<AttachmentDirectory>) -> Vec<String> {
+    attachments.into_iter().map(|attachment| attachment.name).collect()
 }
 
 pub(super) fn sweep_locked(base: &Base, locked: &DirectoryLock) -> Result<Swept> {
     let mut swept = Swept::default();
     for attachment in base.attachments()? {
-        // Records are written while locked, so one that is missing now was never finished.
+        // Records are written under the lock, so a missing one was never completed.
         if attachment.is_served(locked)? {
             continue;
         }
@@ -85,12 +93,14 @@ pub(super) fn sweep_locked(base: &Base, locked: &DirectoryLock) -> Result<Swept>
 
 fn remove(attachment: &AttachmentDirectory) -> Result<()> {
     let mount_point = attachment.mount_point();
-    let disk = mount_point.join(super::wire::DISK_NAME);
-    for number in holders::bound_to(&disk) {
-        free(number, &disk)?;
+    if let Some(binding) = attachment.binding() {
+        if binding.is_there() && attachment.is_mounted_by_server() {
+            unmount_all(&format!("/dev/loop{}", binding.number))?;
+        }
+        free(&binding)?;
     }
     match session::cut_and_unmount(&mount_point) {
-        // The mount point is not mounted, or not even there.
+        // The mount point is not mounted, or does not exist.
         Err(ExportError::Os { source, .. })
             if [Os::INVAL, Os::NOENT]
                 .iter()
@@ -100,12 +110,21 @@ fn remove(attachment: &AttachmentDirectory) -> Result<()> {
     attachment.remove()
 }
 
-/// Frees a loop device whose file is dead. It stays, and says so, if somebody uses it.
-fn free(number: u32, disk: &Path) -> Result<()> {
-    let path = std::path::PathBuf::from(format!("/dev/loop{number}"));
-    let device = LoopDevice::open(number).map_err(at("open", &path))?;
-    // The device may have been freed and bound anew since the name was read; while it is open it cannot be.
-    if holders::backing_file(number).as_deref() != Some(disk) {
+fn unmount_all(device: &str) -> Result<()> {
+    let mounts = mounts_of("self");
+    let of_device = mounts.iter().rev().filter(|mount| mount.source == device);
+    of_device.map(|mount| Path::new(&mount.point)).try_for_each(session::unmount_lazily)
+}
+
+/// Frees a loop device whose file is dead. Fails if somebody uses the device, which then stays.
+fn free(binding: &LoopBinding) -> Result<()> {
+    if !binding.is_there() {
+        return Ok(());
+    }
+    let path = std::path::PathBuf::from(format!("/dev/loop{}", binding.number));
+    let device = LoopDevice::open(binding.number).map_err(at("open", &path))?;
+    // The device may have been bound anew in between, but not while it is open.
+    if !binding.is_there() {
         return Ok(());
     }
     match device.clear() {
@@ -114,11 +133,11 @@ fn free(number: u32, disk: &Path) -> Result<()> {
         }
         _ => {}
     }
-    // A mount does not go away by itself, unlike the look of udev at the device.
+    // Unlike udev's probing, a mount does not go away by itself.
     let is_claimed = is_claimed(&path).map_err(at("claim", &path))?;
     drop(device);
-    match !is_claimed && is_free_soon(number, disk) {
+    match !is_claimed && is_free_soon(binding) {
         true => Ok(()),
-        false => Err(held(&format!("loop{number}"), &[])),
+        false => Err(held(&format!("loop{}", binding.number), &[])),
     }
 }

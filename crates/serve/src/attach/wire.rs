@@ -1,22 +1,22 @@
-//! The FUSE protocol as far as a device's file and a control file need it (include/uapi/linux/fuse.h, version
-//! 7): requests as the kernel writes them, each length checked, and replies.
+//! The part of the FUSE protocol that serves a device's file and a control file (include/uapi/linux/fuse.h,
+//! version 7): requests in the kernel's format, with all lengths checked, and replies.
 //!
 //! ```text
 //! request  0 length u32 | 4 opcode u32 | 8 unique u64 | 16 node u64 | 24 uid, gid, pid u32 | 36 extensions, 0 u16
-//!          40 arguments of the opcode, up to 40 bytes | 80 what is left of them: a write's payload begins just here
+//!          40 arguments of the opcode, up to 40 bytes | 80 the rest of the arguments, or the payload of a write
 //! reply    0 length u32 | 4 error i32, 0 or -errno | 8 unique u64 | 16 answer
 //! ```
-//! Numbers are in the byte order of the machine. A ring gives and takes the parts at places of their own.
+//! Numbers are in native byte order. With rings, the parts have separate locations.
 
 use plumb_block::Errno;
 use plumb_linux::fuse_ring::RingRequest;
 
-/// Request header and arguments; a write's payload begins behind them.
+/// Length of the request header and arguments; a write's payload follows.
 pub(super) const HEAD_BYTES: usize = 80;
 const HEADER_BYTES: usize = 40;
-/// The version of the protocol that is spoken here; the kernel may speak a newer one.
+/// Protocol version used here; the kernel may support a newer one.
 pub(super) const MAJOR: u32 = 7;
-/// Linux 6.2: the first that lets writes past the page cache run side by side.
+/// Minor version of Linux 6.2, the first with parallel direct writes.
 pub(super) const MINOR: u32 = 38;
 
 pub(super) const ROOT: u64 = 1;
@@ -24,10 +24,10 @@ pub(super) const DISK: u64 = 2;
 pub(super) const CONTROL: u64 = 3;
 /// The name of the device's file.
 pub(super) const DISK_NAME: &str = "disk";
-/// The name of the control file.
+/// Name of the control file.
 pub(super) const CONTROL_NAME: &str = "control";
 
-/// `FUSE_ASYNC_READ`: reads need not be sent one after the other.
+/// `FUSE_ASYNC_READ`: reads need not be serialized.
 pub(super) const ASYNC_READ: u64 = 1;
 /// `FUSE_BIG_WRITES`: writes of more than a page.
 pub(super) const BIG_WRITES: u64 = 1 << 5;
@@ -35,11 +35,11 @@ pub(super) const BIG_WRITES: u64 = 1 << 5;
 pub(super) const ASYNC_DIO: u64 = 1 << 15;
 /// `FUSE_MAX_PAGES`: requests of more than 32 pages.
 pub(super) const MAX_PAGES: u64 = 1 << 22;
-/// `FUSE_INIT_EXT | FUSE_OVER_IO_URING`: requests come through rings.
+/// `FUSE_INIT_EXT | FUSE_OVER_IO_URING`: requests arrive through rings.
 pub(super) const OVER_RING: u64 = 1 << 30 | 1 << 41;
-/// `FOPEN_DIRECT_IO | FOPEN_PARALLEL_DIRECT_WRITES`: no page cache, and writes in flight side by side.
+/// `FOPEN_DIRECT_IO | FOPEN_PARALLEL_DIRECT_WRITES`: no page cache, and parallel writes.
 const OPEN_FLAGS: u32 = 1 | 1 << 6;
-/// `FOPEN_DIRECT_IO | FOPEN_NONSEEKABLE`: each write(2) comes by itself, before it returns.
+/// `FOPEN_DIRECT_IO | FOPEN_NONSEEKABLE`: each write(2) arrives separately, before it returns.
 const OPEN_FLAGS_CONTROL: u32 = 1 | 1 << 2;
 
 /// `FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE`: the range reads as zeroes and need not keep its space.
@@ -49,7 +49,7 @@ pub(super) const ZERO: u32 = 0x11;
 pub(super) const SEEK_DATA: u32 = 3;
 pub(super) const SEEK_HOLE: u32 = 4;
 
-/// Where something is in the file, in bytes.
+/// Byte range in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) offset: u64,
@@ -62,7 +62,7 @@ pub(super) enum Call<'a> {
     Init {
         major: u32,
         minor: u32,
-        /// From bit 32 on what `FUSE_INIT_EXT` announces.
+        /// Flags; those from bit 32 on are announced by `FUSE_INIT_EXT`.
         flags: u64,
     },
     Lookup {
@@ -90,22 +90,22 @@ pub(super) enum Call<'a> {
         offset: u64,
         whence: u32,
     },
-    /// Nothing that this file system does.
+    /// Unsupported operation.
     Other,
 }
 
-/// A request: who asks what of which node.
+/// A request with its node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame<'a> {
     /// Number of the request, to repeat in the reply.
     pub(super) unique: u64,
     pub(super) node: u64,
-    /// `None` if the arguments do not have the length that they must have.
+    /// Operation; `None` if the arguments have a wrong length.
     pub(super) call: Option<Call<'a>>,
 }
 
-/// Takes a request of `received` bytes apart, of which the first are in `head`. `None` if there is not even a
-/// header, or one that states another length.
+/// Parses a request of `received` bytes, which starts in `head`. `None` if the header is incomplete or states
+/// another length.
 pub(super) fn parse(head: &[u8; HEAD_BYTES], received: usize) -> Option<Frame<'_>> {
     let length = u32_at(head, 0)? as usize;
     if received < HEADER_BYTES || length != received {
@@ -143,7 +143,7 @@ fn call(opcode: u32, arguments: &[u8], received: usize) -> Option<Call<'_>> {
     Some(call)
 }
 
-/// Returns a write's place; all of its bytes must have come with it.
+/// Returns the range of a write; its payload must be complete.
 fn payload(arguments: &[u8], received: usize) -> Option<Span> {
     let length = u32_at(arguments, 16)?;
     (received.checked_sub(HEAD_BYTES)? == length as usize)
@@ -158,7 +158,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes)
 }
 
-/// Returns the header and the body of a reply.
+/// Returns the header and body of a reply.
 pub(super) fn reply(unique: u64, answer: Result<&[u8], Errno>) -> ([u8; 16], &[u8]) {
     let (error, body) = answer.map_or_else(|errno| (errno.0, &[][..]), |body| (0, body));
     let mut header = [0; 16];
@@ -168,8 +168,8 @@ pub(super) fn reply(unique: u64, answer: Result<&[u8], Errno>) -> ([u8; 16], &[u
     (header, body)
 }
 
-/// Puts a request of a ring into `head` as `/dev/fuse` gives it. Returns its length: a request whose parts
-/// have another length than its header states is no [request](parse).
+/// Copies a request from a ring to `head` in the format of `/dev/fuse`. Returns its length. If the lengths of
+/// the parts contradict the header, the result is not a valid [request](parse).
 pub(super) fn gather(request: &RingRequest<'_>, head: &mut [u8; HEAD_BYTES]) -> usize {
     let RingRequest { header, argument, payload } = request;
     let stated = u32_at(header, 0).unwrap_or(0) as usize;
@@ -214,7 +214,7 @@ impl Answer {
         self
     }
 
-    /// Returns `struct fuse_init_out`: what the server can do. Never a write-back cache: it would merge
+    /// Encodes `struct fuse_init_out`: the server's capabilities. Never a write-back cache, which would merge
     /// writes.
     pub(super) fn init(flags: u64, limits: InitLimits) -> Self {
         Self::default()
@@ -260,14 +260,14 @@ impl Answer {
         Self::default().u64(offset)
     }
 
-    /// Returns `struct fuse_statfs_out`. The block size becomes the granularity of discards.
+    /// Encodes `struct fuse_statfs_out`. The block size becomes the granularity of discards.
     pub(super) fn statfs(size: u64, block: u32) -> Self {
         let name_max = DISK_NAME.len().max(CONTROL_NAME.len()) as u32;
         let counts = Self::default().u64(size / u64::from(block)).u64(0).u64(0).u64(1).u64(0);
         counts.u32(block).u32(name_max).u32(block).zeroes(28)
     }
 
-    /// Returns the entries of the directory from `offset` on that fit into `size` bytes, each a `struct
+    /// Encodes the directory entries from `offset` on that fit into `size` bytes, each a `struct
     /// fuse_dirent`.
     pub(super) fn directory(offset: u64, size: u32, has_control: bool) -> Self {
         const KIND_DIRECTORY: u32 = 4;
@@ -295,7 +295,7 @@ impl Answer {
     }
 }
 
-/// Time that the kernel may keep names and attributes: only the size changes, which it is told of.
+/// Validity of cached names and attributes: only the size changes, and the kernel is notified of that.
 const VALID_SECONDS: u64 = 1 << 30;
 
 /// Limits agreed on in `FUSE_INIT`.
@@ -309,7 +309,7 @@ pub(super) struct InitLimits {
     pub(super) pages: u16,
 }
 
-/// `struct fuse_attr` of the file or the directory that it is in.
+/// `struct fuse_attr` of a file or the directory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Attributes {
     pub(super) node: u64,
@@ -378,7 +378,7 @@ mod tests {
         let payload = [7; 4096];
         let write = request(16, &write_arguments(8192, 4096), 80 + 4096);
         let (name, getattr) = (*b"disk\0", request(3, &[9; 16], 56));
-        // A request without a first argument of its own begins with the payload at once.
+        // A request without a first argument begins with the payload.
         let lookup = request(1, &name, 45);
         for (head, received, bytes) in
             [(write, 80 + 4096, &payload[..]), (getattr, 56, &[][..]), (lookup, 45, &name[..])]

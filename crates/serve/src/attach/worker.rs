@@ -1,15 +1,15 @@
-//! A thread that serves the file: it takes requests from the kernel, submits them to the device, and answers
-//! when they have ended ([`Requests`]), so that as many are in flight as the kernel sends, and a flush
-//! overlaps writes.
+//! A thread that serves the file: it reads requests from the kernel, submits them to the device, and answers
+//! them when they have ended ([`Requests`]), so that as many are in flight as the kernel sends, and a flush
+//! may overlap writes.
 //!
-//! While nothing is in flight the thread waits in a blocking read: two system calls a request. Where requests
-//! come one soon after the other it first polls for a moment ([`BusyPoll`]). While something is in flight it
-//! reads without waiting, from a second file of the same connection, and waits for requests and completions
-//! together. Where requests come several at a time some are taken before the device is asked for completions,
-//! and nothing is polled for: those who send them have work enough for every processor.
+//! While nothing is in flight the thread waits in a blocking read: two system calls for each request. If
+//! requests follow each other quickly, it first polls briefly ([`BusyPoll`]). While something is in flight it
+//! reads without blocking, from a second file of the same connection, and waits for requests and completions
+//! together. If requests arrive several at a time, some are accepted before the device is polled for
+//! completions, and there is no busy polling, since the senders keep every processor busy.
 //!
-//! Invariant: every request of the kernel that wants an answer gets one, or its file is closed, which makes
-//! the kernel fail it.
+//! Invariant: every kernel request that needs an answer gets one, or its file is closed, which makes the
+//! kernel fail it.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -26,15 +26,15 @@ use super::wire::{self, HEAD_BYTES};
 use crate::busy_poll::BusyPoll;
 use crate::requests::{BLIND_WAIT, Requests, become_io_flusher};
 
-/// While requests come one by one, only every so many turns look for a second one: the call would find
-/// nothing.
+/// Number of turns between attempts to read a second request while requests come one by one, since an attempt
+/// would usually fail.
 const SECOND_LOOK_TURNS: u32 = 16;
-/// Number of checks after a second request was found during which several are expected at a time.
+/// Number of attempts after a second request was found during which several are expected at a time.
 const SEVERAL_FOR: u32 = 64;
-/// Number of requests that are taken at once: the other threads get some, too, and answers are not held up.
+/// Maximum number of requests accepted at once, so that other threads get some and answers are not delayed.
 const TOGETHER_MAX: u32 = 4;
 
-/// Result of looking for a request: whether to go on.
+/// Result of an attempt to read a request.
 enum Next {
     Request,
     Nothing,
@@ -46,22 +46,22 @@ enum Next {
 pub(super) struct Worker {
     jobs: Jobs<Files>,
     wakeups: OwnedFd,
-    /// How much a request may bring along.
+    /// Maximum payload of a request.
     payload_max: Bytes,
-    /// Where the next request's payload goes.
+    /// Buffer for the next request's payload.
     next: Option<BufferMut>,
     head: Box<[u8; HEAD_BYTES]>,
     turns: u32,
     busy_poll: BusyPoll,
-    /// Number of further checks during which several requests are expected at a time.
+    /// Remaining attempts during which several requests are expected at a time.
     several_for: u32,
 }
 
 impl Worker {
-    /// Returns a worker with a queue of its own.
+    /// Creates a worker with its own queue.
     ///
     /// # Errors
-    /// If the device gives no queue, or there is no memory.
+    /// If the device cannot open a queue, or there is no memory.
     pub(super) fn new(served: Arc<ServedLoop>, files: Files, depth: u32) -> crate::error::Result<Self> {
         let payload_max = served.pool_shape(depth).buffer;
         let jobs = Jobs::open(served, depth, |_| Ok(files))?;
@@ -79,7 +79,7 @@ impl Worker {
         })
     }
 
-    /// Answers the greeting of the kernel, which comes with the mount.
+    /// Answers FUSE_INIT, which comes with the mount.
     ///
     /// # Errors
     /// If the connection is gone.
@@ -87,14 +87,14 @@ impl Worker {
         self.receive(Side::Waiting).map(|_| ())
     }
 
-    /// Serves until the connection is gone; what is in flight then is waited for by the queue.
+    /// Serves until the connection is gone. The queue then waits for requests in flight.
     pub(super) fn run(mut self) {
         become_io_flusher();
         while self.turn().is_ok() {}
     }
 
-    /// Takes requests, collects completions, and waits if there was neither. The error says that the
-    /// connection is gone.
+    /// Accepts requests, collects completions, and waits if there were none. Fails when the connection is
+    /// gone.
     fn turn(&mut self) -> Result<(), Os> {
         let was_idle = self.jobs.requests.in_flight() == 0;
         if was_idle
@@ -122,7 +122,7 @@ impl Worker {
         }
     }
 
-    /// Takes the request that comes within a moment, while they come one by one; whether one did.
+    /// Polls briefly for a request while they come one by one. Returns true if one arrived.
     fn receive_soon(&mut self) -> Result<bool, Os> {
         if self.several_for > 0 {
             return Ok(false);
@@ -139,7 +139,7 @@ impl Worker {
         received.unwrap_or(Ok(false))
     }
 
-    /// Takes some of the requests that wait, so that they go to the device together; whether none is left.
+    /// Accepts some waiting requests, so that they go to the device together. Returns true if none is left.
     fn take_waiting(&mut self) -> Result<bool, Os> {
         self.several_for = self.several_for.saturating_sub(1);
         for _ in 0..TOGETHER_MAX {
@@ -155,7 +155,7 @@ impl Worker {
         Ok(false)
     }
 
-    /// Returns true if another request can be taken, with its payload.
+    /// Returns true if another request with its payload can be accepted.
     fn has_room(&mut self) -> bool {
         self.jobs.requests.has_room() && self.has_buffer()
     }
@@ -167,7 +167,7 @@ impl Worker {
         self.next.is_some()
     }
 
-    /// Reads one request and begins it.
+    /// Reads one request and starts it.
     fn receive(&mut self, side: Side) -> Result<Next, Os> {
         let next = self.next.take().or_else(|| self.jobs.memory.take_or_renew(self.payload_max));
         let mut payload = next.ok_or(Os::NOMEM)?;
@@ -177,7 +177,7 @@ impl Worker {
                 self.next = Some(payload);
                 return match error {
                     Os::AGAIN => Ok(Next::Nothing),
-                    // Interrupted, or the request was taken back while it was read.
+                    // Interrupted, or the kernel withdrew the request during the read.
                     Os::INTR | Os::NOENT => Ok(Next::Request),
                     Os::NODEV => Ok(Next::End),
                     other => Err(other),
@@ -191,7 +191,7 @@ impl Worker {
         Ok(Next::Request)
     }
 
-    /// Waits for a request or a completion, but no longer than until it is time to look for what is late.
+    /// Waits for a request or a completion, at most until the next check for overdue requests.
     fn wait(&mut self) -> Result<(), Os> {
         let timeout = self.wait_max();
         let event = epoll::Event { flags: EventFlags::empty(), data: epoll::EventData::new_u64(0) };
@@ -201,8 +201,8 @@ impl Worker {
         }
     }
 
-    /// Waits for a completion where no request could be taken, but no longer than until it is time to look
-    /// for what is late. The error says that the connection is gone.
+    /// Waits for a completion when no request can be accepted, at most until the next check for overdue
+    /// requests. Fails when the connection is gone.
     fn wait_for_room(&mut self) -> Result<(), Os> {
         let timeout = self.wait_max();
         let Some(completions) = self.jobs.requests.wake_fd() else { return Ok(()) };
@@ -224,8 +224,8 @@ impl Worker {
     }
 }
 
-/// Returns a descriptor that becomes readable with a request or a completion. A request wakes one worker
-/// only.
+/// Creates a descriptor that becomes readable with a request or a completion. A request wakes only one
+/// worker.
 fn watch(files: &Files, requests: &Requests<Job<RequestId>>) -> Result<OwnedFd, Os> {
     let wakeups = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let data = epoll::EventData::new_u64(0);

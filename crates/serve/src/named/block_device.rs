@@ -1,5 +1,6 @@
-//! The block device as which the kernel has the served device: a loop device, or one of the ublk driver.
+//! Block device for the served device: a loop device, or one of the ublk driver.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use plumb_block::Device;
@@ -10,20 +11,20 @@ use crate::attach::{AttachOptions, Attachment};
 use crate::error::ExportError;
 use crate::ublk::{Survives, UblkDevice, UblkOptions};
 
-/// How the device is to be exported through the kernel's ublk driver.
+/// Options for an export through the kernel's ublk driver.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UblkExport {
-    /// Take over this block device, whose server was killed, instead of making a new one.
+    /// Number of a block device of a killed server to take over, instead of creating a new one.
     pub recover: Option<u32>,
-    /// Identity of the contents, in one line, if what is durable of them outlives this process. The block
-    /// device is taken over only with the same identity.
+    /// Identity of the contents, in one line, if their durable part outlives this process. Taking over
+    /// requires the same identity.
     pub contents: Option<String>,
-    /// True if everything acknowledged outlives this process. Then a block device that a killed server of the
-    /// same contents has left is taken over without being named.
+    /// True if everything acknowledged outlives this process. Then a block device of a killed server with the
+    /// same contents is taken over without being named.
     pub keeps_acknowledged: bool,
 }
 
-/// The device as a block device.
+/// Block device through which the served device is used.
 pub(super) enum BlockDevice {
     /// `/dev/loopN`.
     Loop(Attachment),
@@ -32,13 +33,21 @@ pub(super) enum BlockDevice {
 }
 
 impl BlockDevice {
-    /// Attaches `device` as a loop device.
-    pub(super) fn to_loop(device: Arc<dyn Device>, name: &str) -> Result<Self, ServiceError> {
+    /// Attaches `device` as a loop device, of a service that has its control socket in `directory`.
+    pub(super) fn to_loop(
+        device: Arc<dyn Device>,
+        name: &str,
+        directory: &Path,
+    ) -> Result<Self, ServiceError> {
         let attachment = Attachment::new(device, name, &AttachOptions::default());
-        attachment.map(Self::Loop).map_err(ServiceError::Attach)
+        let described = attachment.and_then(|attachment| {
+            attachment.describe(&format!("{}\n", directory.display()))?;
+            Ok(attachment)
+        });
+        described.map(Self::Loop).map_err(ServiceError::Attach)
     }
 
-    /// Through ublk.
+    /// Exports `device` through ublk.
     pub(super) fn to_ublk(
         device: Arc<dyn Device>,
         name: &str,
@@ -68,7 +77,7 @@ impl BlockDevice {
         .to_string()
     }
 
-    /// Returns how its requests come to this process.
+    /// Returns the name of the transport for requests.
     pub(super) fn transport(&self) -> &'static str {
         match self {
             Self::Loop(attachment) => attachment.transport(),
@@ -76,8 +85,8 @@ impl BlockDevice {
         }
     }
 
-    /// Returns true if a flush has failed on the way to the drive, or acknowledged writes went with a server
-    /// before this one.
+    /// Returns true if a flush to the drive has failed, or acknowledged writes were lost with an earlier
+    /// server.
     pub(super) fn has_failed_flush(&self) -> bool {
         match self {
             Self::Loop(attachment) => attachment.has_failed_flush(),
@@ -85,7 +94,7 @@ impl BlockDevice {
         }
     }
 
-    /// Returns true if nobody serves it any more.
+    /// Returns true if the block device is no longer served.
     pub(super) fn has_ended(&self) -> bool {
         match self {
             Self::Loop(_) => false,
@@ -93,7 +102,7 @@ impl BlockDevice {
         }
     }
 
-    /// Returns the warning about how the block device came about, if there is one.
+    /// Returns a warning about how the block device was created, if there is one.
     pub(super) fn warning(&self) -> Option<String> {
         match self {
             Self::Loop(attachment) => attachment.ring_refusal().map(|why| {
@@ -112,7 +121,7 @@ impl BlockDevice {
         }
     }
 
-    /// Has it take the size that the device has now.
+    /// Resizes the block device to the current size of the device.
     pub(super) fn follow_size(&mut self) -> Result<(), ExportError> {
         match self {
             Self::Loop(attachment) => attachment.follow_size(),
@@ -128,8 +137,8 @@ impl BlockDevice {
         }
     }
 
-    /// Lets requests through again after a loss of power, once all have closed it who had it open then. Those
-    /// who have not.
+    /// Accepts requests again after a power loss, once all users who had it open at that time have closed it.
+    /// Returns the remaining users.
     pub(super) fn readmit(&self) -> Vec<String> {
         match self {
             Self::Loop(attachment) => attachment.readmit(),
@@ -137,7 +146,7 @@ impl BlockDevice {
         }
     }
 
-    /// Flushes it and takes it away, if it is not in use. `is_forced` is asked while that takes time.
+    /// Flushes and removes the block device unless it is in use. `is_forced` is called repeatedly meanwhile.
     pub(super) fn detach(&mut self, is_forced: &mut dyn FnMut() -> bool) -> Result<(), ServiceError> {
         let detached = match self {
             Self::Loop(attachment) => attachment.detach_forced_if(is_forced),
@@ -148,18 +157,18 @@ impl BlockDevice {
 }
 
 impl ServiceError {
-    /// Returns true if somebody uses the block device.
+    /// Returns true if the error is that the block device is in use.
     pub(super) const fn is_held(&self) -> bool {
         matches!(self, Self::Detach(ExportError::Held { .. }))
     }
 
-    /// Returns true if the block device is still there because it could not be flushed.
+    /// Returns true if the error is that the block device could not be flushed and still exists.
     pub(super) const fn is_unflushed(&self) -> bool {
         matches!(self, Self::Detach(ExportError::Flush { .. }))
     }
 
-    /// Converts a refusal because of users to [`CutOff`](Self::CutOff), for a block device that was taken
-    /// away all the same; other errors stay as they are.
+    /// Converts a refusal because of users to [`CutOff`](Self::CutOff), for a block device that was removed
+    /// anyway; other errors stay as they are.
     pub(super) fn cut_off(self) -> Self {
         match self {
             Self::Detach(held @ ExportError::Held { .. }) => Self::CutOff(held),

@@ -1,4 +1,4 @@
-//! Reasons why a device cannot be served, or not to the end.
+//! Errors of serving a device.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,64 +9,64 @@ use plumb_text::shell_word;
 use crate::error::ExportError;
 use crate::nbd::server::ServeError;
 
-/// Reason why a device cannot be served, or not to the end.
+/// Error of serving a device.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
-    /// The name cannot be used.
+    /// The name is invalid.
     #[error(
         "`{0}` is not a name: expected up to 40 letters, digits, `-`, `_` and `.`, first a letter, a digit or `_`"
     )]
     Name(String),
-    /// There is a drive of this name.
+    /// There already is a drive of this name.
     #[error(
         "there is already a drive `{0}`: name this one with --name, or remove that one with `plumb drive \
          detach {word}`",
         word = shell_word(.0)
     )]
     Taken(String),
-    /// This process may open too few files.
+    /// The limit of open files is too low.
     #[error(
         "at most {limit} files may be open here, and serving needs {needed}: raise the limit (`ulimit -n {needed}`; LimitNOFILE= of a unit)"
     )]
     Descriptors {
-        /// Number of files that may be open.
+        /// Limit of open files.
         limit: u64,
-        /// Least number that a service needs.
+        /// Minimum that a service needs.
         needed: u64,
     },
-    /// The control socket cannot be had.
+    /// The control socket is not available.
     #[error("cannot make the control socket {}", path.display())]
     Control {
         /// Path of the socket.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The drive cannot be made.
+    /// The drive could not be created.
     #[error("cannot make the drive")]
     Device(#[from] plumb_block::Error),
-    /// The drive ended, and its medium is not as it should be.
+    /// The drive could not be shut down cleanly, so its medium may be incomplete.
     #[error("what it held at risk could not be made durable as it ended")]
     ShutDown(#[source] plumb_block::Error),
-    /// The drive cannot be served over NBD.
+    /// The drive could not be served over NBD.
     #[error("cannot be served over NBD")]
     Nbd(#[from] ServeError),
-    /// The drive cannot be attached as a loop device.
+    /// The drive could not be attached as a loop device.
     #[error("cannot be attached")]
     Attach(#[source] ExportError),
-    /// The drive cannot be exported through ublk.
+    /// The drive could not be exported through ublk.
     #[error("cannot be exported through ublk")]
     Ublk(#[source] ExportError),
-    /// The block device cannot be taken away.
+    /// The block device could not be removed.
     #[error("cannot be taken away")]
     Detach(#[source] ExportError),
-    /// Clients are connected to it.
+    /// Clients are connected.
     #[error("cannot be removed: it is in use over NBD by {}", by.join(", "))]
     Connected {
-        /// Each in words.
+        /// Description of each client.
         by: Vec<String>,
     },
-    /// The block device was taken away although it was in use, since the service ended.
+    /// The block device was removed although it was in use, because the service ended.
     #[error("it was removed while in use, and its users get I/O errors now")]
     CutOff(#[source] ExportError),
     /// The system refused a thread or a wait.
@@ -74,13 +74,13 @@ pub enum ServiceError {
     System {
         /// Action that failed, as a verb.
         operation: &'static str,
-        /// Why.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
 impl ServiceError {
-    /// Returns the way in which a command fails that ends with it.
+    /// Returns the category of the failure.
     pub fn failure(&self) -> FailureKind {
         match self {
             Self::Name(_)
@@ -98,7 +98,7 @@ impl ServiceError {
         }
     }
 
-    /// Returns what to do, in words that follow the error and its causes; empty where these say it.
+    /// Returns advice that follows the error and its causes; empty if these include it.
     pub fn remedy(&self) -> &'static str {
         let Self::Attach(ExportError::Os { source, place, .. }) = self else { return "" };
         match source.kind() {

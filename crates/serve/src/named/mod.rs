@@ -1,5 +1,4 @@
-//! Any device served under a name: its exports, its entry in the registry, and the control socket on which it
-//! takes orders.
+//! Serving a device under a name: its exports, its entry in the registry, and the control socket for orders.
 //!
 //! ```text
 //!   plumb drive serve ──► Service ──► Device: NBD on sockets and TCP, loop device or ublk
@@ -7,9 +6,9 @@
 //!   plumb drive cut ··· ─────┘ control socket: one order and one answer, each a frame
 //! ```
 //!
-//! A service is found by its name: its control socket is in a directory of this user, so that nobody else may
-//! give orders. The socket of a service that was killed is replaced. Every service tells its status and can
-//! be detached; what else can be ordered is its device's own: its [`Controls`].
+//! A service is found by its name: the control socket is in a private directory of this user, so that nobody
+//! else can give orders. The socket of a killed service is replaced. Every service reports its status and can
+//! be detached; further orders are defined by the [`Controls`] of its device.
 
 pub mod control;
 pub mod registry;
@@ -22,6 +21,6 @@ mod socket;
 
 pub use block_device::UblkExport;
 pub use error::ServiceError;
-pub use nbd::{NbdAddress, Say, connections_max};
-pub use service::{Controls, Ending, Exports, Service, ServiceDevice, ServiceOptions};
+pub use nbd::{Say, connections_max};
+pub use service::{Controls, Ending, Exports, Service, ServiceDevice, ServiceOptions, Stay};
 pub use socket::forget;

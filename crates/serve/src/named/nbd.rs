@@ -1,16 +1,14 @@
-//! NBD being served: on unix sockets in the clear, for their owner alone; over TCP in the clear on this
-//! machine, or encrypted.
+//! NBD service: unencrypted on private unix sockets and on TCP within this machine, otherwise encrypted.
 //!
-//! Two servers of one device, at most: one for what is in the clear, one for what is encrypted. The promise
-//! that a flush covers all connections holds across both, since it is the device's.
+//! There are at most two servers for a device: one unencrypted, one encrypted. A flush covers all connections
+//! of both, since that is a guarantee of the device.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use crate::nbd::server::{Export, Listener, OWNER_ONLY, Options, ServeError, Server, Stopper};
+use crate::nbd::server::{Export, ListenAddress, Listener, Options, ServeError, Server, Stopper};
 use crate::nbd::tls::ServerTls;
 use crate::nbd::uri::{Address, TlsUri, Uri};
 use plumb_block::Device;
@@ -18,18 +16,18 @@ use plumb_linux::descriptors;
 
 use super::error::ServiceError;
 
-/// Number of descriptors that a service needs beside those of its connections.
+/// Number of descriptors that a service needs besides connections.
 const DESCRIPTORS: u64 = 96;
-/// Number of descriptors of a connection: its socket, and the queue of a device.
+/// Number of descriptors for a connection: its socket, and a device queue.
 const DESCRIPTORS_EACH: u64 = 4;
-/// Largest number of connections to a service, and the least that its descriptors have to be enough for.
+/// Maximum number of connections to a service, and the minimum for which its descriptors must suffice.
 const CONNECTIONS: (u64, u64) = (256, 8);
 
-/// Raises the limit of open files to what a service needs. Returns the number of NBD connections for which it
-/// is enough.
+/// Raises the limit of open files to what a service needs. Returns the number of NBD connections that this
+/// allows.
 ///
 /// # Errors
-/// If it is not enough for a service.
+/// If the limit is too low for a service.
 pub fn connections_max() -> Result<u32, ServiceError> {
     let (most, least) = CONNECTIONS;
     let limit = descriptors::raise(DESCRIPTORS + DESCRIPTORS_EACH * most).unwrap_or(u64::MAX);
@@ -40,26 +38,10 @@ pub fn connections_max() -> Result<u32, ServiceError> {
     Ok(enough_for.min(most) as u32)
 }
 
-/// Told what happens that is nobody's answer.
+/// Callback for events that are not part of an answer.
 pub type Say = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Where NBD is served.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NbdAddress {
-    /// A unix socket, made for its owner alone.
-    Unix(PathBuf),
-    /// A TCP port; 0 for one that is free.
-    Tcp(SocketAddr),
-}
-
-impl NbdAddress {
-    /// Returns true if other machines may get there.
-    pub fn is_beyond_this_machine(&self) -> bool {
-        matches!(self, Self::Tcp(address) if !address.ip().to_canonical().is_loopback())
-    }
-}
-
-/// All that is served of a drive.
+/// All NBD servers of a drive.
 #[derive(Default)]
 pub(super) struct NbdServers {
     uris: Vec<String>,
@@ -73,30 +55,26 @@ struct RunningExport {
 }
 
 impl NbdServers {
-    /// Listens at all of `addresses`, then serves.
+    /// Listens at all of `addresses`, then starts to serve.
     ///
     /// # Errors
-    /// If one of them cannot be had; nothing is served then.
+    /// If one of them is not available; nothing is served then.
     pub(super) fn start(
         name: &str,
         description: &str,
         device: &Arc<dyn Device>,
-        addresses: &[NbdAddress],
+        addresses: &[ListenAddress],
         encryption: Option<&ServerTls>,
         say: &Say,
     ) -> Result<Self, ServiceError> {
         let mut servers = Self::default();
         let (mut clear, mut encrypted) = (Vec::new(), Vec::new());
         for address in addresses {
-            let encryption = encryption.filter(|_| matches!(address, NbdAddress::Tcp(_)));
-            if encryption.is_none() && address.is_beyond_this_machine() {
-                let NbdAddress::Tcp(address) = address else { continue };
+            let encryption = encryption.filter(|_| matches!(address, ListenAddress::Tcp(_)));
+            if let Some(address) = address.beyond_this_machine().filter(|_| encryption.is_none()) {
                 return Err(ServeError::in_the_clear(&address.to_string()).into());
             }
-            let listener = match address {
-                NbdAddress::Unix(path) => Listener::unix(path, OWNER_ONLY)?,
-                NbdAddress::Tcp(address) => Listener::tcp(*address)?,
-            };
+            let listener = address.listen()?;
             servers.uris.push(uri(address, &listener, encryption).to_string());
             let group = if encryption.is_some() { &mut encrypted } else { &mut clear };
             group.push(listener);
@@ -117,35 +95,35 @@ impl NbdServers {
         Ok(servers)
     }
 
-    /// Returns the URIs that connect.
+    /// Returns the URIs for clients.
     pub(super) fn uris(&self) -> &[String] {
         &self.uris
     }
 
-    /// Returns the number of clients that are connected.
+    /// Returns the number of connected clients.
     pub(super) fn connections(&self) -> usize {
         self.running.iter().map(|running| running.server.connections()).sum()
     }
 
-    /// Returns the connected clients, in words.
+    /// Returns descriptions of the connected clients.
     pub(super) fn clients(&self) -> Vec<String> {
         self.running.iter().flat_map(|running| running.server.clients()).collect()
     }
 
-    /// Ends all connections: their clients hold what may be gone.
+    /// Ends all connections, since their clients may rely on lost data.
     pub(super) fn end_connections(&self) {
         self.running.iter().for_each(|running| running.server.end_connections());
     }
 
-    /// Returns true if one has ended by itself.
+    /// Returns true if a server has ended by itself.
     pub(super) fn has_ended(&self) -> bool {
         self.running.iter().any(|running| running.thread.is_finished())
     }
 
-    /// Stops all, and waits until no request is in flight and the sockets are gone.
+    /// Stops all servers. Waits until no request is in flight and the sockets are removed.
     ///
     /// # Errors
-    /// What the first that failed has failed with.
+    /// Fails with the error of the first server that failed.
     pub(super) fn end(&mut self) -> Result<(), ServeError> {
         for running in &self.running {
             running.stopper.stop();
@@ -162,7 +140,7 @@ impl NbdServers {
 
 impl Drop for NbdServers {
     fn drop(&mut self) {
-        // Ended already, or never opened to the end, for which there is an error to tell.
+        // The servers have ended already, or were never all opened, in which case another error is reported.
         self.end().unwrap_or_default();
     }
 }
@@ -178,8 +156,8 @@ fn serve(export: Export, listeners: Vec<Listener>, options: Options) -> Result<R
     Ok(RunningExport { server, stopper, thread })
 }
 
-/// Says why clients were turned away: their own programs often say little. The same reason twice in a row is
-/// said once.
+/// Returns an observer that reports why clients were rejected, since their own programs often say little.
+/// Consecutive equal reasons are reported once.
 fn observer(name: String, say: Say) -> crate::nbd::server::Observer {
     let last = Mutex::new(String::new());
     Arc::new(move |ended| {
@@ -192,12 +170,14 @@ fn observer(name: String, say: Say) -> crate::nbd::server::Observer {
     })
 }
 
-/// Returns the URI for a client on this machine; for one elsewhere if other machines are served.
-fn uri(address: &NbdAddress, listener: &Listener, encryption: Option<&ServerTls>) -> Uri {
+/// Returns the URI for clients: remote ones if other machines are served, otherwise local ones.
+fn uri(address: &ListenAddress, listener: &Listener, encryption: Option<&ServerTls>) -> Uri {
     let address = match address {
         // A client may run in another directory.
-        NbdAddress::Unix(path) => Address::Unix(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
-        NbdAddress::Tcp(asked) => {
+        ListenAddress::Unix(path) => {
+            Address::Unix(std::path::absolute(path).unwrap_or_else(|_| path.clone()))
+        }
+        ListenAddress::Tcp(asked) => {
             let found = listener.tcp_address().unwrap_or(*asked);
             Address::Tcp { host: host(found.ip(), encryption), port: found.port() }
         }
@@ -210,7 +190,7 @@ fn uri(address: &NbdAddress, listener: &Listener, encryption: Option<&ServerTls>
     Uri { address, export: String::new(), tls }
 }
 
-/// Returns a name for this machine: one that the certificate is for, where there is one.
+/// Returns a host name for this machine, preferably one that the certificate covers.
 fn host(address: IpAddr, encryption: Option<&ServerTls>) -> String {
     let address = address.to_canonical();
     let mut names = Vec::new();

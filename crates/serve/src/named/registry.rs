@@ -1,6 +1,5 @@
-//! The registry of what a user serves: a directory of control sockets, one for each name. Beside them there
-//! may be what killed processes have left: attachments whose server is gone. They are found even where the
-//! control socket is gone as well.
+//! Registry of a user's services: a directory with a control socket for each name. It also covers attachments
+//! of killed processes, which are found even without their control socket.
 
 use std::fs;
 use std::io;
@@ -13,11 +12,10 @@ pub use plumb_state::places::control_socket as socket;
 use crate::name::NAME_MAX;
 pub use crate::name::is_name;
 
-/// Makes the directory if it is missing, for this user alone.
+/// Creates the private directory if it is missing.
 ///
 /// # Errors
-/// As mkdir(2); if there is a directory of that name that belongs to somebody else, or to which others may
-/// write.
+/// Fails as mkdir(2) does; also if the directory belongs to another user, or others may write to it.
 pub fn make(directory: &Path) -> io::Result<()> {
     match fs::DirBuilder::new().mode(0o700).recursive(true).create(directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -35,10 +33,10 @@ pub fn make(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the names of the drives in `directory`, those of killed processes too.
+/// Returns the names of the drives in `directory`, including those of killed processes.
 ///
 /// # Errors
-/// As readdir(3); a directory that does not exist has none.
+/// Fails as readdir(3) does; a missing directory has no drives.
 pub fn names(directory: &Path) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -53,33 +51,33 @@ pub fn names(directory: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Returns the names of the drives in `directory`, and of those of which killed processes have left an
-/// attachment.
+/// Returns the names of the drives in `directory`, and of attachments left by killed processes.
 ///
 /// # Errors
-/// As readdir(3); a directory that does not exist has none.
+/// Fails as readdir(3) does; a missing directory has no drives.
 pub fn names_with_unserved(directory: &Path) -> io::Result<Vec<String>> {
     let mut found = names(directory)?;
-    found.extend(unserved());
+    found.extend(unserved(directory));
     found.sort();
     found.dedup();
     Ok(found)
 }
 
-/// Returns the attachments that killed processes have left. Only root attaches, and only root may look.
-pub(super) fn unserved() -> Vec<String> {
+/// Returns the attachments that killed processes have left which had their control sockets in `directory`.
+/// Only root attaches, and only root may look.
+pub(super) fn unserved(directory: &Path) -> Vec<String> {
     if !rustix::process::geteuid().is_root() {
         return Vec::new();
     }
-    crate::attach::unserved().unwrap_or_default()
+    crate::attach::unserved(directory).unwrap_or_default()
 }
 
-/// Returns true if somebody listens on the control socket of the drive `name`.
+/// Returns true if a process listens on the control socket of the drive `name`.
 pub fn is_served(directory: &Path, name: &str) -> bool {
     UnixStream::connect(socket(directory, name)).is_ok()
 }
 
-/// Returns the first name after `model` that no drive has which is being served: `liar`, `liar-2`, ...
+/// Returns the first name derived from `model` that is not in use: `liar`, `liar-2`, ...
 pub fn free_name(directory: &Path, model: &str) -> String {
     let plain: String =
         model.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(NAME_MAX - 6).collect();

@@ -1,4 +1,4 @@
-//! A device that is served under a name, with its exports and the socket on which it takes orders.
+//! A device served under a name, with its exports and the socket for orders.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd as _;
@@ -18,73 +18,98 @@ use super::block_device::BlockDevice;
 use super::block_device::UblkExport;
 use super::control::{self, Answer, Order, RefusedOrder};
 use super::error::ServiceError;
-use super::nbd::{NbdAddress, NbdServers, Say, connections_max};
+use super::nbd::{NbdServers, Say, connections_max};
 use super::socket::ControlSocket;
+use crate::nbd::server::ListenAddress;
 use crate::nbd::tls::ServerTls;
 
-/// Time that a client that has just hung up may take to be seen as gone.
+/// Time within which a client that has disconnected is recognised as gone.
 const LEAVING: Nanos = Nanos::secs(1);
-/// How often it is looked whether somebody still uses the block device, once a signal has come.
+/// Interval of checks whether the block device is still in use, after a signal.
 const ASK_AGAIN: Nanos = Nanos::secs(3);
 
-/// Control of one kind of device: the orders that only it takes, beside those that every served device takes.
+/// Controls of one kind of device: its specific orders, in addition to those of every served device.
 pub trait Controls {
-    /// Orders that only this kind of device takes.
+    /// Type of the specific orders.
     type Order: Serialize + DeserializeOwned;
-    /// How it is.
+    /// Type of the status.
     type Status: Serialize;
-    /// True if the service goes on after `stop` was set for as long as somebody uses its block device: what
-    /// they have not written yet would be lost.
+    /// True if the service continues after `stop` was set while its block device is in use, since data not
+    /// yet written would be lost.
     const WAITS_FOR_HOLDERS: bool;
 
-    /// Returns how the device is, and what is exported of it.
+    /// Returns the status of the device and its exports.
     fn status(&self, exports: &Exports<'_>) -> Self::Status;
 
-    /// Returns what surveys of the block device are to know of it; `None` if it is not a simulated drive.
+    /// Returns the identity that tells the device from another of the same name; `None` if any device of the
+    /// name is meant.
+    fn identity(&self) -> Option<String> {
+        None
+    }
+
+    /// Returns the record for surveys of the block device; `None` if it is not a simulated drive.
     fn drive(&self) -> Option<DriveRecord> {
         None
     }
 
-    /// Carries out an order.
+    /// Receives the exports with which the service begins.
+    fn exported(&mut self, _exports: &Exports<'_>) {}
+
+    /// Executes an order.
     ///
     /// # Errors
-    /// The refusal that is answered.
+    /// Fails with the refusal to send.
     fn carry_out(&mut self, order: Self::Order) -> Result<(), RefusedOrder>;
 
-    /// Makes durable what was acknowledged, when nobody is served any more.
+    /// Returns why the service must not end now; `None` if nothing is lost when it does.
+    fn stay(&mut self) -> Option<Stay> {
+        None
+    }
+
+    /// Makes acknowledged data durable, after the last client is gone. `is_forced` is true if the service
+    /// ends although it [had to stay](Self::stay).
     ///
     /// # Errors
-    /// If that is not known to be durable.
-    fn shut_down(&mut self) -> plumb_block::Result<()>;
+    /// If the data is not known to be durable.
+    fn shut_down(&mut self, is_forced: bool) -> plumb_block::Result<()>;
 }
 
-/// When whoever serves is to end: flags that are set while it does.
+/// Reason why a service must not end now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stay {
+    /// The reason, in a clause.
+    pub because: String,
+    /// True if the reason goes away while the service goes on. Else an order to end is refused.
+    pub passes: bool,
+}
+
+/// Flags that request the end of a service.
 #[derive(Debug, Clone, Copy)]
 pub struct Ending<'a> {
-    /// Once nobody uses the block device any more, of a device that [waits](Controls::WAITS_FOR_HOLDERS) for
-    /// that; else at once.
+    /// Requests the end once the block device is unused, for a device that
+    /// [waits](Controls::WAITS_FOR_HOLDERS) for that; otherwise immediately.
     pub stop: &'a AtomicBool,
-    /// Whoever uses it: they get I/O errors.
+    /// Requests the end even if the block device is in use: users get I/O errors.
     pub cut_off: &'a AtomicBool,
 }
 
-/// Settings of a service: what to serve, and how it is reached.
+/// Options of a service: what to serve, and at which addresses.
 pub struct ServiceOptions {
-    /// The directory of control sockets, which exists.
+    /// Directory of control sockets, which must exist.
     pub directory: PathBuf,
-    /// The name; one that is free, after `kind`, if `None`.
+    /// Name; `None`: a free one derived from `kind`.
     pub name: Option<String>,
     /// Kind of device, in one word.
     pub kind: String,
-    /// Addresses to serve NBD at.
-    pub nbd: Vec<NbdAddress>,
-    /// How to encrypt what is served over TCP; beyond this machine nothing is served without.
+    /// NBD addresses.
+    pub nbd: Vec<ListenAddress>,
+    /// Encryption for TCP, required beyond this machine.
     pub encryption: Option<ServerTls>,
-    /// Told what nobody asked for: orders not heard to their end, clients turned away.
+    /// Callback for events: incomplete orders, rejected clients.
     pub say: Say,
-    /// True if to attach it as a loop device.
+    /// True to attach the device as a loop device.
     pub attach: bool,
-    /// Settings for an export through ublk instead; `None` for no such export.
+    /// Options for an export through ublk; `None` for no such export.
     pub ublk: Option<UblkExport>,
 }
 
@@ -94,11 +119,11 @@ pub struct ServiceDevice<C> {
     pub device: Arc<dyn Device>,
     /// Description of the device for NBD clients.
     pub description: String,
-    /// Control of the device.
+    /// Controls of the device.
     pub controls: C,
 }
 
-/// A device that is served.
+/// A served device.
 pub struct Service<C> {
     name: String,
     controls: C,
@@ -106,15 +131,15 @@ pub struct Service<C> {
     nbd: NbdServers,
     block_device: Option<BlockDevice>,
     device: Arc<dyn Device>,
-    /// The losses of power for which NBD connections were ended.
+    /// Number of power losses for which NBD connections were ended.
     losses: u64,
-    /// Size of the device that its block device was last told of.
+    /// Size that the block device was last set to.
     size: Bytes,
-    /// Sentence that says why the block device did not take it; `None` if it did.
+    /// Reason why the block device could not be resized; `None` if it was.
     size_warning: Option<String>,
-    /// Record that surveys of its block device read.
+    /// Record for surveys of its block device.
     drive: Option<DriveRecord>,
-    /// Users who must close the block device, since it has lost power while they had it open.
+    /// Users who must close the block device, because it lost power while they had it open.
     awaited: Vec<String>,
     say: Say,
 }
@@ -130,61 +155,73 @@ pub struct Exports<'a> {
 }
 
 impl Exports<'_> {
-    /// Returns the name that it is served under.
+    /// Returns the name of the service.
     pub const fn name(&self) -> &str {
         self.name
     }
 
-    /// Returns the control socket.
+    /// Returns the path of the control socket.
     pub const fn control(&self) -> &Path {
         self.control
     }
 
-    /// Returns the NBD URIs that connect.
+    /// Returns the NBD URIs for clients.
     pub fn nbd_uris(&self) -> &[String] {
         self.nbd.uris()
     }
 
-    /// Returns the number of NBD clients that are connected.
+    /// Returns the number of connected NBD clients.
     pub fn nbd_clients(&self) -> usize {
         self.nbd.connections()
     }
 
-    /// Returns the block device of this machine.
+    /// Returns the path of the block device.
     pub fn block_device(&self) -> Option<String> {
         self.block_device.map(BlockDevice::path)
     }
 
-    /// Returns how the requests of the block device come to this process: `fuse`, `fuse-io-uring` or `ublk`.
+    /// Returns the transport of the block device: `fuse`, `fuse-io-uring` or `ublk`.
     pub fn transport(&self) -> Option<String> {
         self.block_device.map(|device| device.transport().to_owned())
     }
 
-    /// Returns true if a flush has failed on the way to the device. It asks the device.
+    /// Returns true if a flush to the device has failed. Queries the device.
     pub fn has_failed_flush(&self) -> bool {
         self.block_device.is_some_and(BlockDevice::has_failed_flush)
     }
 
-    /// Returns those who must close the block device before its requests are carried out again: it lost power
-    /// while they had it open.
+    /// Returns the users who must close the block device before its requests are executed again, because it
+    /// lost power while they had it open.
     pub const fn awaited(&self) -> &[String] {
         self.awaited
     }
 
-    /// Returns the sentence that says why the block device is not as large as the device, if it is not.
+    /// Returns the reason why the block device does not have the device's size, if so.
     pub const fn size_warning(&self) -> Option<&str> {
         self.size_warning
     }
+}
+
+/// Clients that get an answer when the service has ended, and the progress of its end.
+#[derive(Default)]
+struct Detaching {
+    streams: Vec<UnixStream>,
+    /// True if one of them accepts a loss.
+    cuts_off: bool,
+    /// Value of [`Ending::cut_off`] when the reason why the service stays was reported: a later signal ends
+    /// the service.
+    said_at: Option<bool>,
+    is_forced: bool,
 }
 
 /// Control connections that wait for an answer, each with its order.
 type WaitingOrders<O> = VecDeque<(UnixStream, Order<O>)>;
 
 impl<C: Controls> Service<C> {
-    /// Makes the device, which is given its name, and its exports.
+    /// Creates the device under its name, and its exports.
     ///
     /// # Errors
-    /// See [`ServiceError`]; nothing is left behind.
+    /// See [`ServiceError`]; nothing is left behind on failure.
     pub fn open(
         options: ServiceOptions,
         make: impl FnOnce(&str) -> plumb_block::Result<ServiceDevice<C>>,
@@ -192,9 +229,10 @@ impl<C: Controls> Service<C> {
         let ServiceOptions { directory, name, kind, nbd, encryption, say, attach, .. } = options;
         connections_max()?;
         let (mut control, name) = ControlSocket::listen(&directory, name, &kind)?;
-        let ServiceDevice { device, description, controls } = make(&name)?;
+        let ServiceDevice { device, description, mut controls } = make(&name)?;
         let nbd = NbdServers::start(&name, &description, &device, &nbd, encryption.as_ref(), &say)?;
-        let block_device = attach.then(|| BlockDevice::to_loop(Arc::clone(&device), &name)).transpose()?;
+        let block_device =
+            attach.then(|| BlockDevice::to_loop(Arc::clone(&device), &name, &directory)).transpose()?;
         let block_device = match options.ublk {
             Some(ublk) => Some(BlockDevice::to_ublk(Arc::clone(&device), &name, ublk)?),
             None => block_device,
@@ -205,6 +243,14 @@ impl<C: Controls> Service<C> {
         control.confirm();
         let losses = device.power().losses;
         let (awaited, size, size_warning) = (Vec::new(), device.info().size, None);
+        controls.exported(&Exports {
+            name: &name,
+            control: control.path(),
+            nbd: &nbd,
+            block_device: block_device.as_ref(),
+            awaited: &[],
+            size_warning: None,
+        });
         let mut service = Self {
             name,
             controls,
@@ -229,8 +275,8 @@ impl<C: Controls> Service<C> {
         Exports { name, control: control.path(), nbd, block_device, awaited, size_warning }
     }
 
-    /// Does what a loss of power means for those who were connected then: NBD connections end, and the block
-    /// device is readmitted when they have closed it.
+    /// Handles a power loss: NBD connections end, and the block device is readmitted once its users have
+    /// closed it.
     fn follow_power(&mut self) {
         let losses = self.device.power().losses;
         if losses != self.losses {
@@ -240,8 +286,7 @@ impl<C: Controls> Service<C> {
         self.awaited = self.block_device.as_ref().map(BlockDevice::readmit).unwrap_or_default();
     }
 
-    /// Has the block device take the size of the device, if that has changed. NBD clients are told when they
-    /// connect.
+    /// Resizes the block device if the device's size has changed. NBD clients learn of it when they connect.
     fn follow_size(&mut self) {
         let size = self.device.info().size;
         if std::mem::replace(&mut self.size, size) == size {
@@ -255,7 +300,7 @@ impl<C: Controls> Service<C> {
         });
     }
 
-    /// Has the record of the block device say what the drive is, if that has changed.
+    /// Updates the record of the block device if the drive's properties have changed.
     fn follow_drive(&mut self) {
         let drive = self.controls.drive();
         let Some(device) = self.block_device.as_ref().filter(|_| drive != self.drive) else { return };
@@ -266,57 +311,95 @@ impl<C: Controls> Service<C> {
         self.drive = drive;
     }
 
-    /// Returns how the device is, and what is exported of it.
+    /// Returns the block device of this machine.
+    pub fn block_device(&self) -> Option<String> {
+        self.exports().block_device()
+    }
+
+    /// Returns the status of the device and its exports.
     pub fn status(&self) -> C::Status {
         self.controls.status(&self.exports())
     }
 
-    /// Takes orders until it is to end, until the device is detached, or until an export fails. Whoever has
-    /// it detached is answered once everything is gone, and whether all is durable is known.
+    /// Processes orders until the end is requested, the device is detached, or an export fails. A detach
+    /// order is answered once everything is removed and the durability is known.
     ///
     /// # Errors
-    /// If an export ended by itself, or what was acknowledged could not be made durable.
+    /// If an export ended by itself, or acknowledged data could not be made durable.
     pub fn serve(mut self, ending: Ending<'_>) -> Result<(), ServiceError> {
         let Ending { stop, cut_off } = ending;
         let system = |source| ServiceError::System { operation: "wait for orders", source };
         let mut waiting = WaitingOrders::new();
-        let mut detaching = Vec::new();
+        let mut detaching = Detaching::default();
         let mut asked = None;
-        while detaching.is_empty() && !self.has_ended() {
-            if stop.load(Ordering::Relaxed) && !self.is_held(&mut waiting, &mut asked, cut_off) {
-                break;
+        while !self.has_ended() {
+            let is_told = !detaching.streams.is_empty() || stop.load(Ordering::Relaxed);
+            if is_told && !self.stays(&mut detaching, cut_off) {
+                // A service that is being detached has no block device any more.
+                if !detaching.streams.is_empty() || !self.is_held(&mut waiting, &mut asked, cut_off) {
+                    break;
+                }
             }
             self.follow_power();
             if waiting.is_empty() {
                 is_readable_soon(self.control.as_fd())
                     .map_err(|error| system(std::io::Error::other(error)))?;
-                receive_orders(&self.control, &mut waiting, &self.name, &self.say);
+                let identity = self.controls.identity();
+                receive_orders(&self.control, &mut waiting, &self.name, identity.as_deref(), &self.say);
             }
             if let Some((stream, order)) = waiting.pop_front() {
-                detaching.extend(self.converse(stream, order, &mut waiting, stop));
+                detaching.cuts_off |= matches!(order, Order::Detach { cut_off: true, .. });
+                detaching.streams.extend(self.converse(stream, order, &mut waiting, stop));
             }
         }
         let (say, name) = (Arc::clone(&self.say), self.name.clone());
         for (stream, order) in waiting {
             match order {
-                Order::Detach { .. } => detaching.push(stream),
+                Order::Detach { .. } => detaching.streams.push(stream),
                 _ => {
                     let why = "it is being removed".to_owned();
                     send_answer(stream, &Answer::<()>::Err(RefusedOrder::unsafe_now(why)), &name, &say);
                 }
             }
         }
-        let (status, closed) = self.close();
+        let (status, closed) = self.close(detaching.is_forced);
         let failed = |error: &ServiceError| RefusedOrder::failed(in_one_line(error));
         let answer = closed.as_ref().map(|()| status).map_err(failed);
-        for stream in detaching {
+        for stream in detaching.streams {
             send_answer(stream, &answer, &name, &say);
         }
         closed
     }
 
-    /// Returns true if somebody uses the block device of what waits for that. If not it is gone. `asked`
-    /// counts the time since that was found out last.
+    /// Returns true if the service must not end although it was asked to, because data would be lost. Reports
+    /// the reason; if it does not pass, also to the clients that asked. A signal after the report ends the
+    /// service.
+    fn stays(&mut self, detaching: &mut Detaching, cut_off: &AtomicBool) -> bool {
+        let is_cut_off = cut_off.load(Ordering::Relaxed);
+        let Some(Stay { because, passes }) = self.controls.stay() else {
+            detaching.said_at = None;
+            return false;
+        };
+        if (is_cut_off && detaching.said_at == Some(false)) || (detaching.cuts_off && !passes) {
+            detaching.is_forced = true;
+            return false;
+        }
+        let name = &self.name;
+        if !passes {
+            for stream in detaching.streams.drain(..) {
+                let refused = RefusedOrder::unsafe_now(because.clone());
+                send_answer(stream, &Answer::<()>::Err(refused), name, &self.say);
+            }
+        }
+        if detaching.said_at.is_none() {
+            detaching.said_at = Some(is_cut_off);
+            (self.say)(&format!("{name}: {because}; another signal ends it all the same"));
+        }
+        true
+    }
+
+    /// Returns true if the block device is in use, for a device that waits for that. Removes an unused one.
+    /// `asked` is the time since the last check.
     fn is_held(
         &mut self,
         waiting: &mut WaitingOrders<C::Order>,
@@ -331,7 +414,7 @@ impl<C: Controls> Service<C> {
             (self.say)(&format!("{}: its block device is removed although it is in use", self.name));
             return false;
         }
-        // To find out takes a claim of the device, which is in the way of whoever wants to mount it.
+        // The check claims the device, which could interfere with a mount.
         if asked.is_some_and(|since| since.now() < ASK_AGAIN) {
             return true;
         }
@@ -347,7 +430,7 @@ impl<C: Controls> Service<C> {
                 }
                 true
             }
-            // Any other error is met again, and told, at the end.
+            // Any other error recurs and is reported at the end.
             _ => false,
         }
     }
@@ -356,8 +439,7 @@ impl<C: Controls> Service<C> {
         self.nbd.has_ended() || self.block_device.as_ref().is_some_and(BlockDevice::has_ended)
     }
 
-    /// Carries out an order and answers it. Whoever had the device detached is to be answered later, and
-    /// comes back.
+    /// Executes an order and answers it. Returns the connection of a detach order, which is answered later.
     fn converse(
         &mut self,
         stream: UnixStream,
@@ -367,7 +449,7 @@ impl<C: Controls> Service<C> {
     ) -> Option<UnixStream> {
         let done = match order {
             Order::Status => Ok(()),
-            Order::Detach { cut_off } => match self.take_away(cut_off, waiting, stop) {
+            Order::Detach { cut_off, .. } => match self.take_away(cut_off, waiting, stop) {
                 Ok(()) => return Some(stream),
                 refused => refused,
             },
@@ -384,7 +466,7 @@ impl<C: Controls> Service<C> {
         None
     }
 
-    /// Takes the exports away, if they are not in use or even if they are.
+    /// Removes the exports unless they are in use; with `cut_off` even then.
     fn take_away(
         &mut self,
         cut_off: bool,
@@ -393,6 +475,9 @@ impl<C: Controls> Service<C> {
     ) -> Result<(), RefusedOrder> {
         let have_left = || (cut_off || self.nbd.connections() == 0).then_some(());
         retry_until(LEAVING, have_left);
+        if let Some(stay) = self.controls.stay().filter(|stay| !stay.passes && !cut_off) {
+            return Err(RefusedOrder::unsafe_now(stay.because));
+        }
         let connections = self.nbd.connections();
         if connections > 0 && !cut_off {
             let mut by = self.nbd.clients();
@@ -403,7 +488,7 @@ impl<C: Controls> Service<C> {
         }
         match self.detach(waiting, &|| cut_off || stop.load(Ordering::Relaxed)) {
             Err(_) if cut_off => {
-                // Dropped, it is cut from those who have it.
+                // Dropping it disconnects its users.
                 self.block_device = None;
                 Ok(())
             }
@@ -418,19 +503,20 @@ impl<C: Controls> Service<C> {
         }
     }
 
-    /// Takes the block device away, if it is not in use. Meanwhile orders are heard: one to cut it off forces
-    /// this.
+    /// Removes the block device unless it is in use. Meanwhile orders are received: one with `cut_off` forces
+    /// the removal.
     fn detach(
         &mut self,
         waiting: &mut WaitingOrders<C::Order>,
         is_forced: &dyn Fn() -> bool,
     ) -> Result<(), ServiceError> {
+        let identity = self.controls.identity();
         let Self { block_device, control, name, say, .. } = self;
         if let Some(held) = block_device {
             held.detach(&mut || {
-                receive_orders(control, waiting, name, say);
+                receive_orders(control, waiting, name, identity.as_deref(), say);
                 let cuts_off =
-                    |(_, order): &(_, Order<C::Order>)| matches!(order, Order::Detach { cut_off: true });
+                    |(_, order): &(_, Order<C::Order>)| matches!(order, Order::Detach { cut_off: true, .. });
                 is_forced() || waiting.iter().any(cuts_off)
             })?;
             *block_device = None;
@@ -438,36 +524,43 @@ impl<C: Controls> Service<C> {
         Ok(())
     }
 
-    /// Ends the exports. What was acknowledged is durable then, as when a machine shuts down. And how the
-    /// device was last.
-    fn close(mut self) -> (C::Status, Result<(), ServiceError>) {
+    /// Ends the exports and makes acknowledged data durable, like a machine's shutdown. Returns the last
+    /// status and the result.
+    fn close(mut self, is_forced: bool) -> (C::Status, Result<(), ServiceError>) {
         let detached = self.detach(&mut WaitingOrders::new(), &|| true).map_err(ServiceError::cut_off);
-        // Before the device ends: nobody shall be left who could still write to it.
+        // Remove the block device before the device ends, so that nothing can still write to it.
         self.block_device = None;
         let served = self.nbd.end();
-        let kept = self.controls.shut_down();
+        let kept = self.controls.shut_down(is_forced);
         let status = self.status();
         let closed = detached.and(served.map_err(ServiceError::from));
         (status, closed.and(kept.map_err(ServiceError::ShutDown)))
     }
 }
 
-/// Receives the orders of all who wait to give one.
+/// Receives the orders of all waiting clients. Refuses to remove the device for a client that names another
+/// `identity`.
 fn receive_orders<O: DeserializeOwned>(
     control: &ControlSocket,
     waiting: &mut WaitingOrders<O>,
     name: &str,
+    identity: Option<&str>,
     say: &Say,
 ) {
     while let Some(mut stream) = control.accept() {
         match control::receive_order(&mut stream) {
+            Ok(Some(Order::Detach { identity: Some(meant), .. })) if identity != Some(&meant) => {
+                let own = identity.unwrap_or("without an identity");
+                let why = format!("what is served under this name is {own}, not {meant}, so it stays");
+                send_answer(stream, &Answer::<()>::Err(RefusedOrder::unsafe_now(why)), name, say);
+            }
             Ok(order) => waiting.extend(order.map(|order| (stream, order))),
             Err(error) => say(&format!("{name}: a control command was cut off: {error}")),
         }
     }
 }
 
-/// Answers an order. If whoever gave it is gone the device goes on.
+/// Sends the answer to an order. A client that is gone does not affect the device.
 fn send_answer(mut stream: UnixStream, answer: &Answer<impl Serialize>, name: &str, say: &Say) {
     if let Err(error) = send(&mut stream, answer) {
         say(&format!("{name}: a control command was cut off: {error}"));

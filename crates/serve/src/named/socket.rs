@@ -1,8 +1,7 @@
-//! The control socket of a service: made, found taken, and removed whatever becomes of the service.
+//! Control socket of a service: creation, detection of conflicts, and removal.
 //!
 //! Two services that start at once must not both find a name free, so naming and listening happen under a
-//! lock of the directory. A socket on which nobody listens was left by a process that was killed, and is
-//! replaced.
+//! lock of the directory. A socket without a listener belongs to a killed process, and is replaced.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,15 +12,15 @@ use plumb_state::{DirectoryLock, whole_file};
 
 use super::error::ServiceError;
 use super::registry;
-use crate::nbd::server::OWNER_ONLY;
 use crate::unix_socket::UnixSocket;
 
-/// A control socket that listens. Dropping it removes it, unless it replaced that of a killed process and
-/// nothing came of it: then it stays as that one was, so that what the killed process left is still found.
+/// A listening control socket. Dropping it removes it, unless it replaced that of a killed process and the
+/// service did not open: then it stays, so that the remains of the killed process can still be found.
 pub(crate) struct ControlSocket(UnixSocket);
 
 impl ControlSocket {
-    /// Listens for orders to `name`, or to a free name after `model`, for its owner alone; and the name.
+    /// Listens for orders to `name`, or to a free name derived from `model`, privately. Returns the socket
+    /// and the name.
     ///
     /// # Errors
     /// [`Name`](ServiceError::Name), [`Taken`](ServiceError::Taken), or [`Control`](ServiceError::Control).
@@ -42,14 +41,14 @@ impl ControlSocket {
             None => registry::free_name(directory, model),
         };
         let path = registry::socket(directory, &name);
-        // A killed process has left one of this name, and what else it left may still be there.
+        // A killed process has left a socket of this name, and perhaps more.
         let replaces_dead = path.symlink_metadata().is_ok();
-        let mut socket = UnixSocket::listen(&path, OWNER_ONLY, &lock).map_err(failed(&path))?;
+        let mut socket = UnixSocket::listen(&path, &lock).map_err(failed(&path))?;
         socket.stays = replaces_dead;
         Ok((Self(socket), name))
     }
 
-    /// Notes that the service is open.
+    /// Records that the service is open.
     pub(crate) fn confirm(&mut self) {
         self.0.stays = false;
     }
@@ -58,7 +57,7 @@ impl ControlSocket {
         self.0.path()
     }
 
-    /// Accepts somebody who waits to give an order, if there is one.
+    /// Accepts a waiting client, if there is one.
     pub(crate) fn accept(&self) -> Option<UnixStream> {
         self.0.accept().ok().map(UnixStream::from)
     }
@@ -70,11 +69,11 @@ impl AsFd for ControlSocket {
     }
 }
 
-/// Removes the control socket of a drive whose process is gone; whether there was one. That of a live one
-/// stays.
+/// Removes the control socket of a drive whose process has ended; returns true if there was one. A socket in
+/// use stays.
 ///
 /// # Errors
-/// As unlink(2).
+/// Fails as unlink(2) does.
 pub fn forget(directory: &Path, name: &str) -> io::Result<bool> {
     let _lock = DirectoryLock::acquire(directory)?;
     let path = registry::socket(directory, name);

@@ -1,26 +1,25 @@
 //! An export of an NBD server, opened as a [`Device`].
 //!
-//! - `handshake`, `socket`: a connection is made; the first as a step function over any transport.
-//! - `export`: what was negotiated, and what requests become under it.
-//! - `queue` ─ `link` ─ `replies`: the way of a request. A `link` is a connection, shared by the queues that
-//!   have a port at it; `jobs` are its requests, `commands` the pieces of them that the server has.
+//! - `handshake`, `socket`: connection setup; the first as a step function over any transport.
+//! - `export`: negotiated properties, and the translation of requests.
+//! - `queue` ─ `link` ─ `replies`: the path of a request. A `link` is a connection, shared by the queues with
+//!   a port at it; `jobs` are its requests, `commands` their pieces at the server.
 //! - `connections`: all connections of a device.
-//! - `extents`, `single`: questions outside of any queue.
+//! - `extents`, `single`: queries outside of any queue.
 //!
 //! # After a connection is lost
 //!
-//! All connections of the device are given up, and none is made again. Every request of which the server may
-//! have seen anything ends as [`Unknown`](plumb_block::Outcome::Unknown), every other and every later one
-//! fails with ENOTCONN, and a flush among them latches the device: nobody can vouch for what was acknowledged
-//! before. A load ends with the first request without an answer, so nobody would profit from a connection
-//! that is made again.
+//! All connections of the device are given up, and none is reestablished. Every request that the server may
+//! have seen ends as [`Unknown`](plumb_block::Outcome::Unknown); all others fail with ENOTCONN, and a failed
+//! flush among them latches the device, since the state of acknowledged data is unknown. A load ends with the
+//! first unanswered request, so reconnecting would be useless.
 //!
 //! # Limitations
 //!
-//! - A server whose flag CAN_MULTI_CONN is untrue, or several servers behind one address that take turns,
-//!   cannot be told from an honest one.
-//! - A queue needs to be polled for its requests to be sent, and for its part of a shared connection to be
-//!   served.
+//! - A server that falsely sets CAN_MULTI_CONN, or several servers that share one address, cannot be
+//!   recognised.
+//! - Requests are sent, and the queue's part of a shared connection is processed, only while the queue is
+//!   polled.
 
 mod commands;
 mod connections;
@@ -56,7 +55,7 @@ use extents::NoExtents;
 use link::Way;
 use queue::NbdQueue;
 
-/// An export, opened.
+/// An open export.
 pub struct NbdDevice {
     connections: Arc<Connections>,
     info: DeviceInfo,
@@ -64,19 +63,19 @@ pub struct NbdDevice {
 }
 
 impl NbdDevice {
-    /// Connects to an export. All connections are made here, before the first request.
+    /// Connects to an export. All connections are created here, before the first request.
     ///
     /// # Errors
-    /// If the server cannot be reached, does not speak the protocol, or does not give the export.
+    /// If the server is unreachable, does not speak the protocol, or does not offer the export.
     pub fn connect(uri: &Uri, options: Options) -> std::result::Result<Self, ConnectError> {
         Ok(Self::new(Connections::connect(uri.clone(), options)?))
     }
 
-    /// Opens an export over connections that were negotiated elsewhere, all with one server, which waits for
-    /// none of them: whoever has the transports lets the queues be polled when bytes have come.
+    /// Opens an export over negotiated, non-blocking connections, all to one server. The owner of the
+    /// transports must make sure that the queues are polled when data has arrived.
     ///
     /// # Errors
-    /// If there is no connection, or they were told different things about the export.
+    /// If there is no connection, or they negotiated different properties of the export.
     pub fn over(
         uri: &Uri,
         options: Options,
@@ -95,12 +94,6 @@ impl NbdDevice {
     /// Returns the number of connections.
     pub fn connections(&self) -> usize {
         self.connections.links.len()
-    }
-
-    /// Returns true if the server said that the export is read-only. Writes, discards and zeroes then fail
-    /// with EROFS, before anything is sent: whoever means to write can say so without trying.
-    pub fn is_read_only(&self) -> bool {
-        self.connections.export.is_read_only()
     }
 
     fn place(&self) -> String {

@@ -1,7 +1,7 @@
-//! Received bytes that have not been understood yet.
+//! Receive buffer for unprocessed data.
 
-/// A buffer that is filled at the end and consumed at the front. Memory that no bytes were ever received into
-/// stays untouched, so an idle connection costs next to nothing.
+/// A buffer that is filled at the end and consumed at the front. Memory is touched only when data is received
+/// into it, so an idle connection costs almost nothing.
 pub(super) struct Input {
     bytes: Vec<u8>,
     start: usize,
@@ -13,7 +13,7 @@ impl Input {
         Self { bytes: vec![0; capacity], start: 0, end: 0 }
     }
 
-    /// Returns the bytes that are there.
+    /// Returns the available bytes.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
@@ -22,7 +22,7 @@ impl Input {
         self.start == self.end
     }
 
-    /// Forgets `count` bytes at the front; at most what is there.
+    /// Removes `count` bytes from the front, at most all.
     pub(super) fn consume(&mut self, count: usize) {
         self.start += count.min(self.end - self.start);
         if self.start == self.end {
@@ -30,8 +30,8 @@ impl Input {
         }
     }
 
-    /// Returns where the next bytes go, at most `count`. What is there is moved to the front when little room
-    /// is left.
+    /// Returns the space for the next data, at most `count` bytes. Moves the contents to the front when there
+    /// is little space left.
     pub(super) fn space(&mut self, count: usize) -> &mut [u8] {
         if self.end == self.bytes.len() || self.bytes.len() - self.end < self.start {
             self.bytes.copy_within(self.start..self.end, 0);
@@ -41,12 +41,12 @@ impl Input {
         &mut self.bytes[self.end..end]
     }
 
-    /// Notes that `count` bytes were put into the space.
+    /// Records that `count` bytes were put into the space.
     pub(super) fn received(&mut self, count: usize) {
         self.end = (self.end + count).min(self.bytes.len());
     }
 
-    /// Appends bytes; more than fit are a broken caller.
+    /// Appends bytes, which must fit.
     pub(super) fn append(&mut self, bytes: &[u8]) {
         self.space(bytes.len()).copy_from_slice(bytes);
         self.received(bytes.len());

@@ -1,5 +1,4 @@
-//! Output of a connection, for both sides: headers and the buffers that follow them, sent many at a time
-//! without being copied.
+//! Output of a connection, for both sides: headers and buffers, sent many at a time without copying.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -8,18 +7,18 @@ use plumb_block::Buffer;
 
 use super::transport::Transport;
 
-/// The longest header of a request or a reply.
+/// Maximum length of a header of a request or reply.
 const HEAD_MAX_BYTES: usize = 28;
-/// Number of parts that go into one call.
+/// Maximum number of parts in one system call.
 const PARTS_AT_ONCE: usize = 128;
-/// Number of parts from which nothing more is queued: the other side does not read.
+/// Number of parts from which nothing more is queued, because the other side does not read.
 const PARTS_MAX: usize = 1024;
-/// Number of an output's own bytes, beside buffers, above which nothing further is to be added.
+/// Number of bytes outside of buffers from which nothing more is queued.
 const BYTES_MAX: usize = 1 << 20;
-/// A buffer up to this size is copied: a part of its own would cost more.
+/// Size up to which a buffer is copied, which is cheaper than a separate part.
 const COPIED_MAX_BYTES: usize = 512;
 
-/// A part of what is to be sent.
+/// A part to be sent.
 enum Part {
     Head([u8; HEAD_MAX_BYTES], u8),
     /// A buffer of the request with this number.
@@ -37,13 +36,13 @@ impl Part {
     }
 }
 
-/// Parts that are to be sent, in order.
+/// Queue of parts to be sent, in order.
 #[derive(Default)]
 pub(super) struct Output {
     parts: VecDeque<Part>,
-    /// How much of the first part has been sent.
+    /// Number of bytes of the first part already sent.
     sent: usize,
-    /// How long the parts are that are bytes of their own.
+    /// Total length of the parts that are not buffers.
     bytes: usize,
 }
 
@@ -68,7 +67,7 @@ impl Output {
         self.parts.push_back(Part::Bytes(bytes));
     }
 
-    /// Lets go of the buffers of the request `number`: what of them is still to be sent is copied.
+    /// Releases the buffers of the request `number`: their unsent rest is copied.
     pub(super) fn disown(&mut self, number: u32) {
         for part in &mut self.parts {
             if let Part::Buffer(buffer, of) = part
@@ -84,12 +83,12 @@ impl Output {
         self.parts.is_empty()
     }
 
-    /// Returns true if to send before adding more.
+    /// Returns true if data must be sent before more is added.
     pub(super) fn is_full(&self) -> bool {
         self.parts.len() > PARTS_MAX || self.bytes > BYTES_MAX
     }
 
-    /// Sends as much as the transport takes; whether anything was sent.
+    /// Sends as much as the transport accepts. Returns true if anything was sent.
     pub(super) fn send(&mut self, transport: &mut dyn Transport) -> io::Result<bool> {
         let mut has_sent = false;
         while !self.parts.is_empty() {
@@ -106,7 +105,7 @@ impl Output {
         Ok(has_sent)
     }
 
-    /// Returns the next parts; how many there are.
+    /// Fills `slices` with the next parts. Returns their number.
     fn fill<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut skip = self.sent;
         for (slice, part) in slices.iter_mut().zip(&self.parts) {
@@ -115,7 +114,7 @@ impl Output {
         slices.len().min(self.parts.len())
     }
 
-    /// Notes that `sent` more bytes are on their way.
+    /// Removes `sent` bytes that were sent.
     fn took(&mut self, sent: usize) {
         self.sent += sent;
         while let Some(first) = self.parts.front() {

@@ -1,18 +1,18 @@
 //! An NBD server for any [`Device`](plumb_block::Device).
 //!
 //! Fixed newstyle handshake with LIST, INFO, GO, EXPORT_NAME, STARTTLS, structured replies and
-//! `base:allocation`; READ, WRITE, FLUSH, TRIM, WRITE_ZEROES, BLOCK_STATUS, with FUA on each. One thread and
-//! one queue a connection.
+//! `base:allocation`; READ, WRITE, FLUSH, TRIM, WRITE_ZEROES, BLOCK_STATUS, with FUA on each. Each connection
+//! has one thread and one queue.
 //!
-//! - `handshake`: what is negotiated, as a state machine.
-//! - `transmission`: requests and replies: the heart.
+//! - `handshake`: the negotiation, as a state machine.
+//! - `transmission`: requests and replies.
 //! - `connection`: both over any transport, as a step function, and its driver over a socket.
-//! - `exports`: what all connections share.
-//! - `buffers`: the memory of a connection, all of it bounded.
-//! - `listener`, `connections`: sockets that wait, and those that are served.
+//! - `exports`: state shared by all connections.
+//! - `buffers`: memory of a connection, which is bounded.
+//! - `listener`, `connections`: listening sockets, and connections being served.
 //!
-//! What a reply means is the waist's contract, unchanged: a reply to a write says **acknowledged**; to a
-//! flush, or to anything with FUA, **durable**. What is **visible** on one connection is visible on all.
+//! Replies have the meaning of the device's contract: a reply to a write means **acknowledged**; to a flush,
+//! or to anything with FUA, **durable**. Data **visible** on one connection is visible on all.
 
 mod buffers;
 mod connection;
@@ -44,22 +44,22 @@ use crate::served_device::REQUEST_TIMEOUT_CLOSING;
 pub use connection::Connection;
 pub use export::Export;
 pub use exports::Exports;
-pub use listener::{Listener, OWNER_ONLY, PATH_MAX_BYTES};
+pub use listener::{ListenAddress, Listener, PATH_MAX_BYTES};
 pub use options::{ConnectionEnd, Observer, Options};
 pub use transmission::TransmissionFault;
 
 /// Stack size of a connection's thread: enough for a TLS handshake and a device; pages never touched cost
 /// nothing.
 const STACK_BYTES: usize = 512 << 10;
-/// How many connections beyond the limit are told so at once; more are closed without a word.
+/// Maximum number of excess connections that get a refusal at a time; further ones are closed silently.
 const REFUSED_AT_ONCE: usize = 16;
-/// How long no connection is accepted after the system had no room for one.
+/// Pause of accepting after the system ran out of resources.
 const ACCEPT_PAUSE: Nanos = Nanos::millis(50);
 
-/// Reason why a server cannot serve.
+/// Error of a server.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// Nothing to serve, or the exports cannot be told apart.
+    /// There are no exports, or their names are ambiguous.
     #[error("cannot serve {name:?}: {why}")]
     Export {
         /// The name of the export.
@@ -67,25 +67,25 @@ pub enum ServeError {
         /// Reason why the export cannot be served.
         why: &'static str,
     },
-    /// A place to listen cannot be had.
+    /// An address is not available for listening.
     #[error("cannot listen on {place}")]
     Listen {
         /// Path or address.
         place: String,
-        /// Why.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Serving is refused, so that nobody is harmed: another server or something that is not a socket of ours
-    /// is there, no client could connect, or the traffic would be in the clear beyond this machine. Holds the
-    /// whole sentence, with what to do.
+    /// Serving is refused as unsafe: another server or something other than our socket is at the path, no
+    /// client could connect, or the traffic would leave this machine unencrypted. Holds a complete sentence
+    /// with advice.
     #[error("{0}")]
     Refused(String),
-    /// The system refused something that serving needs.
+    /// A system call failed.
     #[error("cannot {operation}")]
     System {
         /// Action that failed, as a verb.
         operation: &'static str,
-        /// Why.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
@@ -95,7 +95,7 @@ impl ServeError {
         Self::Refused(format!("cannot listen on {place}: {why}"))
     }
 
-    /// `place` is an address that other machines may reach.
+    /// Creates the refusal of `place`, an address that other machines may reach.
     pub(crate) fn in_the_clear(place: &str) -> Self {
         Self::Refused(format!(
             "will not serve on {place} without TLS: use a unix socket, a loopback address, or give certificates"
@@ -111,7 +111,7 @@ pub struct Server {
     refused: Arc<Connections>,
 }
 
-/// Stops a server, from any thread. Clones stop the same server.
+/// Handle that stops a server from any thread. Clones stop the same server.
 #[derive(Clone)]
 pub struct Stopper {
     is_stopped: Arc<AtomicBool>,
@@ -119,10 +119,10 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// Makes the server accept no more connections, finish the requests that it has, and return.
+    /// Makes the server stop accepting connections, finish its requests, and return.
     pub fn stop(&self) {
         self.is_stopped.store(true, Ordering::Release);
-        // The write fails only when the counter is full, and then the server has been woken already.
+        // The write fails only if the counter is full; then the server is awake already.
         rustix::io::write(&*self.event, &1_u64.to_ne_bytes()).unwrap_or_default();
     }
 
@@ -132,10 +132,10 @@ impl Stopper {
 }
 
 impl Server {
-    /// Returns a server of `exports`.
+    /// Creates a server of `exports`.
     ///
     /// # Errors
-    /// If there are none, or two have one name.
+    /// If there are none, or two have the same name.
     pub fn new(exports: Vec<Export>, options: Options) -> Result<Self, ServeError> {
         let exports = Exports::new(exports, options)?;
         let system = |errno: rustix::io::Errno| ServeError::System {
@@ -156,30 +156,31 @@ impl Server {
         self.stopper.clone()
     }
 
-    /// Returns the number of connections being served now, but for those whose client has left.
+    /// Returns the number of connections being served, except those whose client has left.
     pub fn connections(&self) -> usize {
         self.served.with_client()
     }
 
-    /// Returns the clients of these, in words, each once.
+    /// Returns descriptions of the connected clients, without duplicates.
     pub fn clients(&self) -> Vec<String> {
         self.served.clients()
     }
 
-    /// Ends all connections: what is in flight on them stays unanswered.
+    /// Ends all connections: requests in flight stay unanswered.
     pub fn end_connections(&self) {
         self.served.shut_down(Shutdown::Both);
     }
 
-    /// Serves on `listeners` until stopped, in this thread and one more for each connection. When it returns
-    /// no request is in flight, and the unix sockets are gone.
+    /// Serves on `listeners` until stopped, in this thread and one more for each connection. On return no
+    /// request is in flight, and the unix sockets are removed.
     ///
-    /// A stop lets requests that were received be answered. Clients that do not read their replies, and
-    /// handshakes that are not over, are cut off after [`Options::stop_timeout`]; a device that does not
-    /// answer is given up after 3 s.
+    /// After a stop, received requests are still answered. Clients that do not read their replies, and
+    /// incomplete handshakes, are disconnected after [`Options::stop_timeout`]; an unresponsive device is
+    /// given up after 3 s.
     ///
     /// # Errors
-    /// If a listener is beyond this machine without TLS, or the system does not let connections be accepted.
+    /// If a listener is reachable from other machines without TLS, or the system does not allow connections
+    /// to be accepted.
     pub fn serve(&self, listeners: Vec<Listener>) -> Result<(), ServeError> {
         for listener in &listeners {
             let is_encrypted = self.exports.options.tls.is_some();
@@ -224,7 +225,7 @@ impl Server {
         Ok(())
     }
 
-    /// Accepts what waits at one listener; whether the system has room for more.
+    /// Accepts waiting connections of one listener. Returns false if the system ran out of resources.
     fn accept_waiting<'scope>(&'scope self, listener: &Listener, scope: &'scope Scope<'scope, '_>) -> bool {
         loop {
             match listener.accept() {
@@ -234,14 +235,14 @@ impl Server {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
-                // The client was gone before it was let in.
+                // The client had already left.
                 Err(error) if is_about_the_client(&error) => {}
                 Err(_) => return false,
             }
         }
     }
 
-    /// Starts the thread of a connection; whether the system had one.
+    /// Starts the thread of a connection. Returns false if the system could not.
     fn spawn<'scope>(&'scope self, socket: Arc<OwnedFd>, scope: &'scope Scope<'scope, '_>) -> bool {
         let is_refused = self.served.len() >= self.exports.options.connections_max as usize;
         if is_refused && self.refused.len() >= REFUSED_AT_ONCE {

@@ -8,8 +8,7 @@
 //! ```
 //!
 //! Only certificates: the library has no external pre-shared keys. TLS 1.2 and 1.3. The system's own
-//! authorities are not consulted: where they are differs between systems, and an export should be trusted
-//! because somebody said so.
+//! authorities are not used: their location varies, and trust in an export should be explicit.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,10 +28,10 @@ use rustls::{
 
 use super::uri::{Address, TlsUri, Uri};
 
-/// Certificates that cannot be used.
+/// Error of unusable certificates.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// Not PEM, or nothing of the kind in it.
+    /// The file is not PEM, or does not contain the required kind of object.
     #[error("cannot read {what}: expected PEM")]
     Pem {
         /// Name of the file that is not PEM.
@@ -40,26 +39,26 @@ pub enum TlsError {
         /// Error that reading the file as PEM failed with.
         source: rustls::pki_types::pem::Error,
     },
-    /// A file that is needed cannot be read.
+    /// A required file cannot be read.
     #[error("cannot read {}", path.display())]
     File {
         /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// They do not fit together, are out of date, or are of a kind that is not supported.
+    /// The certificates do not match, have expired, or are of an unsupported kind.
     #[error("{what} cannot be used")]
     Rejected {
         /// Name of the file that cannot be used.
         what: String,
-        /// Reason why not.
+        /// Reason of the rejection.
         source: rustls::Error,
     },
-    /// The authority of the other side cannot be used.
+    /// The authority of the other side is unusable.
     #[error("the authorities cannot be used")]
     Authority(#[from] rustls::server::VerifierBuilderError),
-    /// Something is missing, or cannot be what it has to be: what, and what to do.
+    /// Something is missing or unsuitable; with advice.
     #[error("{0}")]
     Unusable(String),
 }
@@ -70,24 +69,24 @@ impl From<rustls::Error> for TlsError {
     }
 }
 
-/// How a server encrypts, with the certificates of a directory.
+/// Encryption of a server, with the certificates of a directory.
 #[derive(Debug, Clone)]
 pub struct ServerTls {
     pub(super) config: Arc<ServerConfig>,
     directory: PathBuf,
     verifies_clients: bool,
     chain: Vec<CertificateDer<'static>>,
-    /// The verifier of a client that trusts the authorities of the directory, if it has any.
+    /// Verifier that acts like a client that trusts the authorities of the directory, if there are any.
     client: Option<Arc<WebPkiServerVerifier>>,
 }
 
 impl ServerTls {
     /// Reads the certificates in `directory`. If clients are verified, those without a certificate from the
-    /// authorities there are turned away.
+    /// authorities there are rejected.
     ///
     /// # Errors
-    /// If one that is needed cannot be read, they do not fit together, or no client could take the
-    /// certificate because its time is over.
+    /// If a required one cannot be read, they do not match, or no client could accept the certificate because
+    /// it has expired.
     pub fn read(directory: &Path, verifies_clients: bool) -> Result<Self, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let authorities = match read(directory, "ca-cert.pem") {
@@ -123,11 +122,11 @@ impl ServerTls {
         }
     }
 
-    /// Checks that a client that trusts the authorities of the directory takes the server for the host
+    /// Checks that a client that trusts the authorities of the directory accepts the server for the host
     /// `name`.
     ///
     /// # Errors
-    /// Why it does not; also if there are no authorities there to ask.
+    /// The reason why it does not; also if there are no authorities.
     pub fn speak_for(&self, name: &str) -> Result<(), rustls::Error> {
         let unknown = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
         let client = self.client.as_ref().ok_or(unknown.clone())?;
@@ -137,7 +136,7 @@ impl ServerTls {
         client.verify_server_cert(first, between, &name, &[], UnixTime::now()).map(|_| ())
     }
 
-    /// Returns the directory, if it has the certificates of a client on this machine too.
+    /// Returns the directory if it also has certificates for clients on this machine.
     pub fn of_clients(&self) -> Option<PathBuf> {
         let needed: &[&str] =
             if self.verifies_clients { &["ca-cert.pem", "client-cert.pem"] } else { &["ca-cert.pem"] };
@@ -145,10 +144,10 @@ impl ServerTls {
     }
 }
 
-/// Returns an encrypted session of a client to the server of `uri`, which asks for it, not begun yet.
+/// Creates the client's TLS session for the server of `uri`, not yet started.
 ///
 /// # Errors
-/// If the files that the URI names cannot be used, or it does not say whom to trust.
+/// If the files named by the URI are unusable, or it names no authority to trust.
 pub(super) fn client(uri: &Uri) -> Result<ClientConnection, TlsError> {
     let tls = uri.tls.as_ref().ok_or_else(|| TlsError::Unusable("the URI does not ask for it".to_owned()))?;
     // The name that the server's certificate must carry.
@@ -195,7 +194,7 @@ fn client_config(tls: &TlsUri) -> Result<ClientConfig, TlsError> {
     }
 }
 
-/// Takes any certificate, but the server must hold its key: for `tls-verify=false`.
+/// Verifier that accepts any certificate, but requires the server to hold its key: for `tls-verify=false`.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 
@@ -240,7 +239,7 @@ fn is_about_time(error: &rustls::Error) -> bool {
     matches!(error, Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. })
 }
 
-/// Returns the file `name` in `directory`: its path, for messages, and what is in it.
+/// Reads the file `name` in `directory`. Returns its path, for messages, and its contents.
 fn read(directory: &Path, name: &str) -> Result<(String, Vec<u8>), TlsError> {
     let path = directory.join(name);
     let shown = path.display().to_string();

@@ -1,5 +1,5 @@
-//! Transport of the bytes of a connection, for both sides: the methods that a connection needs
-//! ([`Transport`]), and a socket, plain first, encrypted once that was agreed on.
+//! Transport of a connection, for both sides: the required methods ([`Transport`]), and a socket, which
+//! becomes encrypted when negotiated.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -13,25 +13,25 @@ use rustix::net::{
 
 use super::turn::Wants;
 
-/// A stream of bytes in both directions, which never waits. What cannot be done now fails with
+/// A bidirectional stream of bytes that never blocks. Operations that are not possible now fail with
 /// [`WouldBlock`](io::ErrorKind::WouldBlock); any other error means that the stream is broken.
 pub trait Transport: Send {
-    /// Reads what is there into `into`, in order. 0 is the end.
+    /// Reads available data into `into`, in order. 0 means the end.
     ///
     /// # Errors
-    /// As described at the trait.
+    /// Fails as described at the trait.
     fn receive(&mut self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
 
-    /// Takes bytes off the front of `from`.
+    /// Sends bytes from the front of `from`. Returns their number.
     ///
     /// # Errors
-    /// As described at the trait.
+    /// Fails as described at the trait.
     fn send(&mut self, from: &[IoSlice<'_>]) -> io::Result<usize>;
 
     /// Ends the stream in both directions.
     fn cut(&mut self);
 
-    /// Hands over what was taken and kept. Returns true if nothing is kept any more.
+    /// Sends buffered data. Returns true if nothing is left.
     ///
     /// # Errors
     /// If the stream is broken.
@@ -39,16 +39,16 @@ pub trait Transport: Send {
         Ok(true)
     }
 
-    /// Returns true if there may be more to receive after `received` bytes came into room for `room`.
+    /// Returns true if there may be more data after `received` bytes arrived in space for `room`.
     fn may_have_more(&self, received: usize, room: usize) -> bool {
         received == room
     }
 
-    /// Encrypts from here on. Nothing may be sent or received before the stream [is
+    /// Starts encryption. Nothing may be sent or received before the stream [is
     /// encrypted](Self::is_encrypted).
     ///
     /// # Errors
-    /// [`Unsupported`](io::ErrorKind::Unsupported) by a stream that cannot.
+    /// [`Unsupported`](io::ErrorKind::Unsupported) if the stream does not support it.
     fn encrypt(&mut self, _tls: rustls::Connection) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -66,7 +66,7 @@ pub trait Transport: Send {
 pub(super) struct Socket {
     fd: Arc<OwnedFd>,
     tls: Option<Box<rustls::Connection>>,
-    /// True if the next receive waits for its first byte.
+    /// True if the next receive blocks until the first byte.
     is_patient: bool,
 }
 
@@ -76,13 +76,13 @@ impl Socket {
         Self { fd, tls: None, is_patient: false }
     }
 
-    /// Lets the next [`receive`](Transport::receive) wait for its first byte: one system call in place of
+    /// Makes the next [`receive`](Transport::receive) block until its first byte: one system call instead of
     /// two.
     pub(super) const fn wait_in_next_receive(&mut self) {
         self.is_patient = true;
     }
 
-    /// Waits for what is wanted by `clock`, `queue` being that of the device.
+    /// Waits for the events in `wants` by `clock`; `queue` is that of the device.
     ///
     /// # Errors
     /// If the system cannot wait.
@@ -102,13 +102,13 @@ impl Socket {
         wait_any(queue, wants.until, &mut poller).map(drop)
     }
 
-    /// Receives encrypted bytes and decrypts what is whole; 0 is the end.
+    /// Receives and decrypts data; 0 means the end.
     fn receive_records(&mut self) -> io::Result<usize> {
         let is_patient = std::mem::take(&mut self.is_patient);
         let Some(tls) = &mut self.tls else { return Ok(0) };
         let count = tls.read_tls(&mut Raw { socket: &self.fd, is_patient })?;
         if let Err(error) = tls.process_new_packets() {
-            // The alert that says why is worth a try; that it cannot be sent changes nothing.
+            // Try to send the alert with the reason; a failure changes nothing.
             self.hand_over().unwrap_or_default();
             return Err(io::Error::other(error));
         }
@@ -124,8 +124,8 @@ impl Transport for Socket {
             };
             match tls.reader().read_vectored(into) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // Whoever cuts the stream short leaves, with or without the alert that says so: all that is
-                // sent has its length.
+                // A truncated stream means that the client left, with or without an alert: all messages have
+                // explicit lengths.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 other => return other,
             }
@@ -149,7 +149,7 @@ impl Transport for Socket {
     }
 
     fn cut(&mut self) {
-        // A connection that is gone already needs nothing more.
+        // A connection that is already gone needs nothing.
         shutdown(&*self.fd, Shutdown::Both).unwrap_or_default();
     }
 
@@ -218,7 +218,7 @@ fn send_plain(socket: &OwnedFd, from: &[IoSlice<'_>]) -> io::Result<usize> {
     }
 }
 
-/// The socket as rustls reads and writes it.
+/// Adapter for rustls.
 struct Raw<'a> {
     socket: &'a OwnedFd,
     is_patient: bool,

@@ -1,22 +1,22 @@
-//! Turns of a connection that is a step function: how one ended, and what the next one waits for.
+//! Turns of a connection as a step function: the result of one, and the events to wait for before the next.
 
 use plumb_block::Nanos;
 
 /// Events that a connection waits for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wants {
-    /// Bytes to read, or the end.
+    /// Data to read, or the end.
     pub read: bool,
     /// Room to write.
     pub write: bool,
-    /// Number of requests that the device has.
+    /// Number of requests at the device.
     pub in_flight: usize,
-    /// Latest time of the next turn, whatever happens.
+    /// Latest time of the next turn.
     pub until: Option<Nanos>,
 }
 
 impl Wants {
-    /// Returns true if only the other side can bring the connection forward.
+    /// Returns true if only the other side can cause progress.
     pub(super) const fn is_for_bytes_alone(&self) -> bool {
         self.read && !self.write && self.in_flight == 0 && self.until.is_none()
     }
@@ -25,11 +25,11 @@ impl Wants {
 /// State of a connection after a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// Something was received, sent or completed; another turn may lead further without any wait.
+    /// Something was received, sent or completed; another turn may make progress without a wait.
     Moved(Wants),
     /// Nothing changed: wait for what is wanted.
     Idle(Wants),
-    /// The client left, or was sent away.
+    /// The client left, or was disconnected.
     Over,
 }
 

@@ -1,5 +1,5 @@
-//! Where an export is: NBD URIs, as the "NBD URI specification" (`doc/uri.md` of the NetworkBlockDevice
-//! project) and libnbd have them.
+//! Location of an export: NBD URIs as in the "NBD URI specification" (`doc/uri.md` of the NetworkBlockDevice
+//! project) and libnbd.
 //!
 //! ```text
 //! nbd://host[:port]/export             nbds://host[:port]/export?tls-certificates=DIR       TCP, plain and encrypted
@@ -16,29 +16,28 @@ use std::str::FromStr;
 
 use super::wire::PORT;
 
-/// Forms that a URI may have; for messages.
+/// Valid forms of a URI, for messages.
 const EXPECTED: &str = "nbd://HOST[:PORT]/EXPORT, nbd+unix:///EXPORT?socket=PATH, or nbds for TLS";
 
-/// An export, and how to get there.
+/// An export with its location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Uri {
-    /// Where the server listens.
+    /// Address at which the server listens.
     pub address: Address,
     /// Name of the server's export; the empty name is its default.
     pub export: String,
-    /// How to encrypt, if it is to be.
+    /// TLS settings, if encrypted.
     pub tls: Option<TlsUri>,
 }
 
-/// Place where a server listens.
+/// Address of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// A Unix stream socket.
     Unix(PathBuf),
     /// A TCP port.
     Tcp {
-        /// A numeric address, `localhost`, or a name. Only a name is looked up, by the C library where there
-        /// is one.
+        /// Numeric address, `localhost`, or a name. Only names are resolved, by the C library if available.
         host: String,
         /// The port.
         port: u16,
@@ -48,22 +47,21 @@ pub enum Address {
 /// TLS settings of a URI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsUri {
-    /// The directory of `ca-cert.pem` and, where the server asks for one, `client-cert.pem` and
-    /// `client-key.pem`.
+    /// Directory of `ca-cert.pem` and, if the server requires them, `client-cert.pem` and `client-key.pem`.
     pub certificates: Option<PathBuf>,
     /// True if the server's certificate is verified.
     pub is_verified: bool,
-    /// The name that the server's certificate must carry, if not that of the address.
+    /// Required name in the server's certificate, if other than the host.
     pub hostname: Option<String>,
 }
 
-/// A URI that makes no sense.
+/// Error of an invalid URI.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{uri:?} is not an NBD URI: {because}")]
 pub struct UriError {
     /// URI as it was given.
     pub uri: String,
-    /// Reason why the URI makes no sense, and what was expected.
+    /// Reason why the URI is invalid, and what was expected.
     pub because: String,
 }
 
@@ -75,7 +73,7 @@ impl FromStr for Uri {
     }
 }
 
-/// A URI that is understood again, whatever is in its names.
+/// Formats the URI so that it parses to the same value, whatever its names contain.
 impl fmt::Display for Uri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.tls.is_some() { "nbds" } else { "nbd" };
@@ -109,7 +107,7 @@ impl TlsUri {
     }
 }
 
-/// Writes everything as `%41` that has a meaning in a URI or in a shell, or is not ASCII.
+/// Percent-encodes everything that has a meaning in a URI or shell, or is not ASCII.
 fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for byte in bytes {
@@ -123,7 +121,7 @@ fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// The parameters after the question mark.
+/// Parameters after the question mark.
 #[derive(Default)]
 struct Parameters {
     socket: Option<Vec<u8>>,
@@ -208,7 +206,7 @@ fn unix_address(authority: &str, socket: Option<Vec<u8>>) -> Result<Address, Str
 }
 
 fn tcp_address(authority: &str) -> Result<Address, String> {
-    // libnbd takes a user name for TLS keys that are not supported here.
+    // libnbd uses a user name for TLS keys, which are not supported here.
     if authority.contains('@') {
         return Err("a user name is not supported; expected HOST[:PORT]".to_owned());
     }
@@ -236,7 +234,7 @@ fn tcp_address(authority: &str) -> Result<Address, String> {
     Ok(Address::Tcp { host: text("the host", decode(host)?)?, port })
 }
 
-/// Resolves `%41` and the like.
+/// Decodes percent-encoding.
 fn decode(encoded: &str) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::with_capacity(encoded.len());
     let mut rest = encoded.as_bytes();

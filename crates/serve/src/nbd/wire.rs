@@ -1,19 +1,18 @@
-//! The bytes of the protocol, both directions: what server and client say to each other, as types that encode
-//! and decode themselves.
+//! The bytes of the protocol in both directions: messages of server and client as types that encode and
+//! decode themselves.
 //!
 //! Source: "The NBD protocol" (`doc/proto.md` of the NetworkBlockDevice project), the sections named at each
 //! item. All integers are big-endian. Only the fixed newstyle handshake is here.
 //!
 //! - `handshake`: the greeting, and the flags of both phases.
-//! - `option`: what is negotiated: options, their replies, information about an export, metadata contexts.
+//! - `option`: the negotiation: options, their replies, information about an export, metadata contexts.
 //! - `request`: the transmission phase, client to server.
 //! - `reply`: the transmission phase, server to client: simple replies and structured chunks.
-//! - `error`: error numbers as they travel.
+//! - `error`: error numbers on the wire.
 //! - `numbers`: the other numbers and the flags as types.
 //!
-//! Invariant: decoding never panics and never allocates more than the bytes that it was given, whatever they
-//! are. Numbers that this version does not know are kept as they are, so that a peer can answer "unsupported"
-//! and go on.
+//! Invariant: decoding never panics, and never allocates more than the size of its input. Unknown numbers are
+//! preserved, so that a peer can answer "unsupported" and continue.
 
 mod cursor;
 mod error;
@@ -37,15 +36,15 @@ pub use reply::{
 };
 pub use request::{Command, CommandFlags, Cookie, RequestHeader};
 
-/// The port that is assigned to the protocol.
+/// Port assigned to the protocol.
 pub const PORT: u16 = 10809;
 
-/// The largest payload of a read or a write: what every peer may count on ("Block size constraints").
+/// Maximum payload of a read or write that every peer supports ("Block size constraints").
 pub const PAYLOAD_MAX_BYTES: u32 = 32 << 20;
 
-/// The longest string: names, descriptions, queries ("Values", string length).
+/// Maximum length of a string: names, descriptions, queries ("Values", string length).
 pub const STRING_MAX_BYTES: usize = 4096;
 
-/// The most data of one option, or of one reply to an option, that is looked at. The protocol sets no limit;
-/// real ones stay far below.
+/// Maximum data of an option or option reply that is processed. The protocol has no limit; real ones are far
+/// smaller.
 pub const OPTION_MAX_BYTES: u32 = 64 << 10;

@@ -1,5 +1,5 @@
-//! The core over a device whose answers the test gives: what a flush may say when one beside it or before it
-//! failed, and what becomes of requests that are never answered.
+//! Tests of the core over a device with scripted answers: the answer to a flush after or beside a failed one,
+//! and requests that are never answered.
 
 use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,14 +12,14 @@ const BLOCK: LbaRange = LbaRange { lba: Lba(0), nlb: 1 };
 const FUA: Op = Op::Write { fua: true };
 const WRITE: Op = Op::Write { fua: false };
 
-/// A device that answers what it is told to answer.
+/// A device with answers given by the test.
 #[derive(Clone, Default)]
 struct ScriptedDevice(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     losses: u64,
-    /// Number of requests that its queues hold; 0: any number.
+    /// Number of requests that a queue holds; 0: any number.
     room: usize,
     is_broken: bool,
     held: Vec<(Op, Request)>,
@@ -114,7 +114,7 @@ impl FrontEnd {
     }
 }
 
-/// Returns the device served in a time that stands still.
+/// Returns the device, served with a stopped clock.
 fn served(device: &ScriptedDevice, timeout: Nanos) -> Arc<ServedDevice> {
     Arc::new(ServedDevice::new(Arc::new(device.clone()), Arc::new(VirtualClock::new()), timeout))
 }

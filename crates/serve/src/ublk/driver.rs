@@ -1,4 +1,4 @@
-//! Commands to the driver about devices, in the words of this module.
+//! Commands about devices to the driver, with the types of this module.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,21 +11,20 @@ use rustix::io::Errno as Os;
 use super::wire::{INFO_BYTES, Info, PARAMETERS_BYTES, Parameters, UPDATE_SIZE};
 use crate::error::{ExportError, Result, at};
 
-/// Mark of this program's devices for the driver, which does not look at it: "plumb" and a version.
+/// Mark of this program's devices, which the driver does not interpret: "plumb" and a version.
 pub(super) const MARK: u64 = 0x0001_706c_756d_6200;
-/// Time that the last requests of a device that is being stopped may take.
+/// Timeout for the last requests of a device being stopped.
 const STOP_WITHIN: Duration = Duration::from_secs(60);
-/// How long somebody who only looks at a block device that goes away (udev) may take.
+/// Timeout for programs that only probe a disappearing block device (udev).
 const DELETE_WITHIN: Duration = Duration::from_secs(5);
-/// Time that the kernel may take to notice that a server is dead: it looks every 30 s if all that it had was
-/// in flight.
+/// Maximum time for the kernel to notice a dead server: it checks every 30 s if all requests were in flight.
 const DEAD_WITHIN: Nanos = Nanos::secs(90);
 
 /// The driver.
 pub(super) struct Driver(pub(super) Control);
 
 impl Driver {
-    /// Opens it.
+    /// Opens the driver.
     pub(super) fn open() -> Result<Self> {
         match Control::open() {
             Ok(control) => Ok(Self(control)),
@@ -34,7 +33,7 @@ impl Driver {
         }
     }
 
-    /// Returns what the driver knows of device `number`; `None` if there is no such device.
+    /// Returns the driver's information about device `number`; `None` if it does not exist.
     pub(super) fn info(&mut self, number: u32) -> Result<Option<Info>> {
         let mut bytes = [0; INFO_BYTES];
         match self.0.command(ControlOp::GetInfo, number, 0, &mut bytes) {
@@ -55,7 +54,7 @@ impl Driver {
         Ok(Parameters::parse(&bytes))
     }
 
-    /// Adds a device; what became of `wanted`, with its number.
+    /// Adds a device. Returns the accepted version of `wanted`, with its number.
     pub(super) fn add(&mut self, wanted: &Info) -> Result<Info> {
         let mut bytes = wanted.bytes();
         self.0
@@ -71,7 +70,7 @@ impl Driver {
             .map_err(at("set the parameters of", &char_path(number)))
     }
 
-    /// Gives the block device another size, in units of 512 bytes.
+    /// Resizes the block device to this many units of 512 bytes.
     pub(super) fn update_size(&mut self, number: u32, sectors: u64) -> Result<()> {
         let updated = match self.0.features() & UPDATE_SIZE {
             0 => Err(io::Error::new(io::ErrorKind::Unsupported, "that takes Linux 6.16")),
@@ -80,7 +79,7 @@ impl Driver {
         updated.map_err(at("give its new size to", &block_path(number)))
     }
 
-    /// Makes the block device. All queues must have been offered.
+    /// Creates the block device. All queues must have been offered.
     pub(super) fn start(&mut self, number: u32) -> Result<()> {
         let server = std::process::id().into();
         self.0
@@ -88,7 +87,7 @@ impl Driver {
             .map_err(at("start", &block_path(number)))
     }
 
-    /// Takes the block device away, when what is in flight has been answered: who still uses it gets EIO.
+    /// Removes the block device after requests in flight were answered; remaining users get EIO.
     pub(super) fn stop(&mut self, number: u32) -> Result<()> {
         match self.0.command_within(ControlOp::StopDevice, number, STOP_WITHIN) {
             Ok(true) => Ok(()),
@@ -98,7 +97,7 @@ impl Driver {
         }
     }
 
-    /// Takes the device away altogether.
+    /// Deletes the device completely.
     pub(super) fn delete(&mut self, number: u32) -> Result<()> {
         match self.0.command_within(ControlOp::DeleteDevice, number, DELETE_WITHIN) {
             Ok(true) => Ok(()),
@@ -108,13 +107,13 @@ impl Driver {
         }
     }
 
-    /// Begins to take over, when the kernel has noticed that the server before is dead.
+    /// Starts taking over, after the kernel has noticed that the previous server is dead.
     pub(super) fn begin_recovery(&mut self, number: u32) -> Result<()> {
         let outcome = patiently(|| self.0.command(ControlOp::StartRecovery, number, 0, &mut []));
         outcome.map_err(at("begin to take over", &block_path(number)))
     }
 
-    /// Ends taking over: what waits is asked again. All queues must have been offered.
+    /// Completes taking over: waiting requests are reissued. All queues must have been offered.
     pub(super) fn end_recovery(&mut self, number: u32) -> Result<()> {
         let server = std::process::id().into();
         self.0
@@ -123,7 +122,7 @@ impl Driver {
     }
 }
 
-/// Tries again while the kernel answers EBUSY, for as long as it may take to notice a dead server.
+/// Retries on EBUSY for as long as the kernel may take to notice a dead server.
 pub(super) fn patiently<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let outcome = retry_until(DEAD_WITHIN, || match attempt() {
         Err(error) if is(&error, &[Os::BUSY]) => None,
@@ -137,7 +136,7 @@ pub(super) fn block_path(number: u32) -> PathBuf {
     PathBuf::from(format!("/dev/ublkb{number}"))
 }
 
-/// Returns `/dev/ublkcN`, the server's side of it.
+/// Returns `/dev/ublkcN`, the server's side.
 pub(super) fn char_path(number: u32) -> PathBuf {
     PathBuf::from(format!("/dev/ublkc{number}"))
 }

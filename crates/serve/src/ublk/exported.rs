@@ -1,4 +1,4 @@
-//! A device that is exported, from the first step to the last.
+//! An exported device, from start to end.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -24,10 +24,10 @@ use crate::error::{ExportError, Result, at};
 use crate::holders::users_of;
 use plumb_state::Owner;
 
-/// A device that the kernel has as `/dev/ublkbN`.
+/// A device exported as `/dev/ublkbN`.
 ///
-/// Dropping it takes the block device away as cleanly as possible: if somebody still uses it, or it cannot be
-/// flushed, they get EIO.
+/// Dropping it removes the block device as cleanly as possible; if it is in use or cannot be flushed, users
+/// get EIO.
 pub struct UblkDevice {
     number: u32,
     path: PathBuf,
@@ -41,12 +41,12 @@ struct Live {
 }
 
 impl UblkDevice {
-    /// Exports `device` under a free number, and first [sweeps](super::sweep()) away what killed servers
-    /// left. When this returns, the block device can be used.
+    /// Exports `device` under a free number, after [sweeping](super::sweep()) the remains of killed servers.
+    /// The block device is usable on return.
     ///
     /// # Errors
     /// [`NoDriver`](ExportError::NoDriver), [`Geometry`](ExportError::Geometry) for a device that the block
-    /// layer cannot have, or a call that failed: it takes root. Nothing is left behind then.
+    /// layer does not support, or a failed call: root is required. Nothing is left behind on failure.
     pub fn new(device: Arc<dyn Device>, name: &str, options: &UblkOptions) -> Result<Self> {
         let geometry = Geometry::new(&device.info())?;
         let mut driver = Driver::open()?;
@@ -57,7 +57,7 @@ impl UblkDevice {
         let record = match base.create(info.number, name, &options.identity, &locked) {
             Ok(record) => record,
             Err(error) => {
-                // The first error tells more than one of clearing up.
+                // The first error is more useful than one from cleaning up.
                 driver.delete(info.number).unwrap_or_default();
                 return Err(error);
             }
@@ -73,13 +73,13 @@ impl UblkDevice {
         Ok(exported)
     }
 
-    /// Takes over `/dev/ublkbN` with `device`, which has the contents that the killed server's had. What
-    /// waits is asked again, and the block device works on.
+    /// Takes over `/dev/ublkbN` with `device`, which must have the contents of the killed server's device.
+    /// Waiting requests are reissued, and the block device continues.
     ///
     /// # Errors
     /// [`NotRecoverable`](ExportError::NotRecoverable) if there is nothing of ours to take over, its server
-    /// lives, or the device is another one; else as [`new`](Self::new). The block device stays as it was, if
-    /// nothing else is said.
+    /// is alive, or the device is another one; otherwise as [`new`](Self::new). Unless stated otherwise, the
+    /// block device stays unchanged.
     pub fn recover(device: Arc<dyn Device>, number: u32, options: &UblkOptions) -> Result<Self> {
         let geometry = Geometry::new(&device.info())?;
         let mut driver = Driver::open()?;
@@ -101,17 +101,16 @@ impl UblkDevice {
         live.serve(&served, number)?;
         live.driver.end_recovery(number)?;
         exported.live = Some(live);
-        // Where the kernel cannot take it, the block device is as large as it was.
+        // If the kernel does not support it, the block device keeps its size.
         exported.follow_size().unwrap_or_default();
         Ok(exported)
     }
 
-    /// Takes over the block device that a killed server with the same identity has left; exports `device`
-    /// under a free number, as [`new`](Self::new) does, if there is none, or nobody uses it and it is
-    /// another.
+    /// Takes over the block device of a killed server with the same identity. If there is none, or an unused
+    /// one of another device, exports `device` under a free number as [`new`](Self::new) does.
     ///
     /// # Errors
-    /// The errors of [`recover`](Self::recover) and [`new`](Self::new).
+    /// Fails as [`recover`](Self::recover) and [`new`](Self::new) do.
     pub fn resume(device: Arc<dyn Device>, name: &str, options: &UblkOptions) -> Result<Self> {
         let Some(number) = waiting_in(options.directory.as_deref(), &options.identity)? else {
             return Self::new(device, name, options);
@@ -126,7 +125,7 @@ impl UblkDevice {
         }
     }
 
-    /// Serves its queues, and has the kernel make the block device.
+    /// Serves the queues, and creates the block device.
     fn start(&mut self) -> Result<()> {
         let Some(live) = &mut self.live else { return Ok(()) };
         live.driver.set_parameters(self.number, &self.served.geometry.parameters)?;
@@ -138,18 +137,17 @@ impl UblkDevice {
         Self { number, path: driver::block_path(number), served, live: None }
     }
 
-    /// Returns `/dev/ublkbN`. Another's, perhaps, once taken away.
+    /// Returns `/dev/ublkbN`. After removal, the number may belong to another device.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns true if acknowledged writes went with the server from which it was taken over, so that no
-    /// flush succeeds.
+    /// Returns true if acknowledged writes were lost with the previous server, so that no flush succeeds.
     pub fn is_lossy(&self) -> bool {
         self.served.device.is_lossy()
     }
 
-    /// Returns true if a flush has failed, so that all later ones do.
+    /// Returns true if a flush has failed, so that all later ones fail.
     pub fn has_failed_flush(&self) -> bool {
         self.served.device.has_failed_flush()
     }
@@ -159,10 +157,10 @@ impl UblkDevice {
         self.live.as_ref().is_some_and(|live| live.workers.iter().any(JoinHandle::is_finished))
     }
 
-    /// Has the block device take the size that the device has now.
+    /// Resizes the block device to the current size of the device.
     ///
     /// # Errors
-    /// If the kernel does not take it: it can from Linux 6.16 on.
+    /// If the kernel refuses; supported since Linux 6.16.
     pub fn follow_size(&mut self) -> Result<()> {
         match (&mut self.live, self.served.follow_size()) {
             (Some(live), Some(sectors)) => live.driver.update_size(self.number, sectors),
@@ -170,16 +168,17 @@ impl UblkDevice {
         }
     }
 
-    /// Adds a line to the record of the device.
+    /// Appends a line to the record of the device.
     ///
     /// # Errors
-    /// Fails as write(2).
+    /// Fails as write(2) does.
     pub fn describe(&self, line: &str) -> Result<()> {
         self.served.describe(line)
     }
 
-    /// Lets requests through again after the device has lost power, once all have closed the block device who
-    /// had it open then: until that every request fails. Those who have not; none while the power is off.
+    /// Accepts requests again after the device lost power, once all users who had the block device open at
+    /// that time have closed it; until then every request fails. Returns the remaining users; none while the
+    /// power is off.
     pub fn readmit(&self) -> Vec<String> {
         if self.live.is_none() || self.has_ended() {
             return Vec::new();
@@ -189,13 +188,13 @@ impl UblkDevice {
         readmit(&format!("ublkb{}", self.number), &[], &*device.device, known, || forget_cache(open()?))
     }
 
-    /// Flushes, and takes the block device away. Done once it returns; again it does nothing.
+    /// Flushes and removes the block device. Repeated calls have no effect.
     ///
     /// # Errors
-    /// [`Held`](ExportError::Held) with the users, or [`Flush`](ExportError::Flush): then the device is still
-    /// exported, and can be used, taken away later, or dropped. [`Unserved`](ExportError::Unserved) if a
-    /// queue is no longer served: nothing can be flushed, and dropping takes it away. Other errors mean that
-    /// something could not be taken away.
+    /// [`Held`](ExportError::Held) with the users, or [`Flush`](ExportError::Flush): the device is then still
+    /// exported, and can be used, removed later, or dropped. [`Unserved`](ExportError::Unserved) if a queue
+    /// is no longer served: then nothing can be flushed, and dropping removes it. Other errors mean that
+    /// something could not be removed.
     pub fn detach(&mut self) -> Result<()> {
         if self.live.is_none() {
             return Ok(());
@@ -204,7 +203,7 @@ impl UblkDevice {
             let source = io::Error::other("its requests are not answered");
             return Err(ExportError::Unserved { device: self.path.clone(), source });
         }
-        // Claimed until it is stopped, so that nobody comes in the last moment.
+        // Claim the block device until it is stopped, so that nobody opens it at the last moment.
         let claim = self.release()?;
         if let Some(live) = &mut self.live {
             live.driver.stop(self.number)?;
@@ -213,7 +212,7 @@ impl UblkDevice {
         self.end()
     }
 
-    /// Makes sure that nobody uses the block device, and that all that was written is durable.
+    /// Ensures that the block device is unused and everything written is durable.
     fn release(&self) -> Result<OwnedFd> {
         let claim = claim(&format!("ublkb{}", self.number), OFlags::RDONLY, &[])?;
         rustix::fs::fsync(&claim)
@@ -221,7 +220,7 @@ impl UblkDevice {
         Ok(claim)
     }
 
-    /// Takes everything away, whoever uses it.
+    /// Removes everything, even if it is in use.
     fn end(&mut self) -> Result<()> {
         let Some(Live { mut driver, workers }) = self.live.take() else { return Ok(()) };
         driver.stop(self.number)?;
@@ -240,7 +239,7 @@ impl UblkDevice {
 impl Drop for UblkDevice {
     fn drop(&mut self) {
         if self.detach().is_err() {
-            // Whoever uses it gets errors, which tells them. What stays is swept away later.
+            // Users get errors. Leftovers are swept later.
             self.end().unwrap_or_default();
         }
     }
@@ -258,7 +257,7 @@ impl Live {
             let thread = std::thread::Builder::new().name(format!("ublk{number}-{queue}"));
             let spawned = thread.spawn(move || match open(&served, &device, queue) {
                 Ok(worker) => {
-                    // Whoever waited for it has gone if another queue failed; the device is then stopped.
+                    // The receiver is gone if another queue failed; the device is then stopped.
                     ready.send(Ok(())).unwrap_or_default();
                     drop((ready, device));
                     worker.run()
@@ -296,7 +295,7 @@ fn device_parameters(geometry: &Geometry, options: &UblkOptions) -> Info {
     Info {
         queues: options.queues(),
         depth: options.depth(),
-        // At most 512 KiB.
+        // The transfer is at most 512 KiB, so it fits.
         request_max: geometry.grid.transfer_max.0 as u32,
         number: u32::MAX,
         pid: std::process::id().cast_signed(),
@@ -306,8 +305,8 @@ fn device_parameters(geometry: &Geometry, options: &UblkOptions) -> Info {
     }
 }
 
-/// Checks that the kernel's device is the one of `record`, and can be served with a device of `geometry`,
-/// which may have grown. Returns the geometry that the kernel has.
+/// Checks that the kernel's device matches `record`, and can be served with a device of `geometry`, which may
+/// have grown. Returns the kernel's geometry.
 fn recoverable(
     driver: &mut Driver,
     number: u32,

@@ -1,34 +1,34 @@
-//! Options of exporting a device through ublk, and what survives its server.
+//! Options of an export through ublk, including what survives the server.
 
 use std::path::PathBuf;
 
-/// Part of a device's contents that is left when the process that serves it is killed.
+/// Part of a device's contents that survives a kill of the serving process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Survives {
-    /// Nothing: they are in this process. Then the block device ends with its server, and cannot be taken
-    /// over.
+    /// Nothing: the contents are in this process. The block device then ends with its server, and cannot be
+    /// taken over.
     #[default]
     Nothing,
-    /// The durable data; data that is only acknowledged may be in a cache in this process.
+    /// Durable data; merely acknowledged data may be in a cache in this process.
     Durable,
     /// Everything that was acknowledged.
     Acknowledged,
 }
 
-/// How to export.
+/// Options of an export.
 #[derive(Debug, Clone, Default)]
 pub struct UblkOptions {
-    /// How many queues, each with a thread and a queue of the device; 0: as many as processors, at most 4. A
+    /// Number of queues, each with a thread and a device queue; 0: the number of processors, at most 4. A
     /// device that is taken over keeps its number.
     pub queues: u16,
-    /// Number of requests that each queue may have in flight, up to 4096; 0: 64. A device that is taken over
+    /// Maximum number of requests in flight for each queue, up to 4096; 0: 64. A device that is taken over
     /// keeps its number.
     pub depth: u16,
-    /// Part of the contents that is left when this process is killed.
+    /// Part of the contents that survives a kill of this process.
     pub survives: Survives,
-    /// Identity of the contents: a device is taken over only with the same. One line.
+    /// Identity of the contents, in one line; taking over requires an equal one.
     pub identity: String,
-    /// Where records are kept; `None`: /run/plumb/ublk. It is this user's alone.
+    /// Private directory of records; `None`: /run/plumb/ublk.
     pub directory: Option<PathBuf>,
 }
 

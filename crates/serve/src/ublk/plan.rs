@@ -1,11 +1,10 @@
-//! Translation of each request of the kernel for the device: a pure function of its descriptor and the
-//! geometry.
+//! Translation of kernel requests to device requests: a pure function of the descriptor and the geometry.
 //!
 //! | asked | becomes |
 //! |---|---|
 //! | READ, WRITE | one read or write, with FUA if it is asked for; EINVAL off the grid of logical blocks or beyond the end |
 //! | FLUSH | a flush, always |
-//! | DISCARD | a discard: the block layer expects nothing of what is read afterwards |
+//! | DISCARD | a discard: the block layer makes no assumption about later reads |
 //! | WRITE_ZEROES | write-zeroes, which keep the space if NOUNMAP is set |
 //! | anything else | EOPNOTSUPP |
 
@@ -15,10 +14,10 @@ use super::wire::{self, Descriptor, Kind, Parameters, SECTOR};
 use crate::block_layer::{Grid, ZEROES_MAX};
 use crate::error::Result;
 
-/// The most data of a request that the kernel is allowed.
+/// Maximum data of a kernel request.
 const REQUEST_MAX: Bytes = Bytes::kib(512);
 
-/// Grid that requests are checked against, and the block device's parameters.
+/// Grid for checking requests, and parameters of the block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Geometry {
     pub(super) grid: Grid,
@@ -46,8 +45,8 @@ impl Geometry {
     /// Creates the geometry of a device.
     ///
     /// # Errors
-    /// [`Geometry`](crate::ExportError::Geometry) if the block layer cannot have its block or size, or it
-    /// takes less than a page at a time.
+    /// [`Geometry`](crate::ExportError::Geometry) if the block layer does not support its block size or size,
+    /// or it accepts less than a page at a time.
     pub(super) fn new(info: &DeviceInfo) -> Result<Self> {
         let grid = Grid::new(info, "exported through ublk", REQUEST_MAX)?;
         let block = info.logical_block;
@@ -68,7 +67,7 @@ impl Geometry {
         })
     }
 
-    /// Returns the geometry with the size that `other` has.
+    /// Returns the geometry with the size of `other`.
     pub(super) fn sized_as(self, other: &Parameters) -> Self {
         let grid = Grid { size: other.sectors * SECTOR, ..self.grid };
         Self { grid, parameters: Parameters { sectors: other.sectors, ..self.parameters } }
@@ -96,14 +95,14 @@ impl Geometry {
         }
     }
 
-    /// Returns the blocks that are meant, if there are any, on the grid and within the device.
+    /// Returns the requested blocks; `None` if the range is empty, off the grid or outside the device.
     fn range(&self, asked: &Descriptor) -> Option<LbaRange> {
         self.grid.range(asked.start.checked_mul(SECTOR)?, u64::from(asked.sectors) * SECTOR)
     }
 }
 
-/// Returns a cache always: it may be turned on later, which the kernel could not be told, and a flush of
-/// nothing costs little.
+/// Returns the attributes. A cache is always reported: it may be enabled later without notice to the kernel,
+/// and an unneeded flush is cheap.
 fn attributes(info: &DeviceInfo) -> u32 {
     let mut attributes = wire::VOLATILE_CACHE;
     for (is_so, attribute) in [(info.fua_native, wire::FUA), (info.revolution.is_some(), wire::ROTATIONAL)] {
@@ -112,8 +111,8 @@ fn attributes(info: &DeviceInfo) -> u32 {
     attributes
 }
 
-/// Returns the physical block if the block layer takes it for one, else the logical block: it must be a power
-/// of two, not less than the logical block.
+/// Returns the physical block if the block layer accepts it, else the logical block: it must be a power of
+/// two, and not smaller than the logical block.
 fn physical(info: &DeviceInfo) -> Bytes {
     let physical = info.physical_block.0;
     let is_possible = physical.is_power_of_two() && physical > info.logical_block.0 && physical <= 1 << 30;
@@ -125,7 +124,7 @@ fn shift(bytes: Bytes) -> u8 {
     bytes.0.trailing_zeros() as u8
 }
 
-/// Converts to sectors, at most as many as a field holds in whole pages.
+/// Converts to sectors, limited to the largest number of whole pages that the field holds.
 fn sectors(bytes: Bytes) -> u32 {
     u32::try_from(bytes.0 / SECTOR).unwrap_or(!7)
 }
@@ -206,7 +205,7 @@ mod tests {
         fn no_bytes_reach_beyond_the_device(bytes in any::<[u8; 24]>(), near in any::<bool>(), block in 9_u32..13) {
             let mut bytes = bytes;
             if near {
-                // Small numbers, which random ones hardly ever are.
+                // Small numbers, which are rare among random ones.
                 bytes[0] %= 8;
                 bytes[5..8].fill(0);
                 bytes[10..16].fill(0);

@@ -1,10 +1,10 @@
-//! The records of exported devices: what a later process must know of a device whose server was killed.
+//! Records of exported devices: the knowledge that a later process needs about the device of a killed server.
 //!
 //! ```text
 //! /run/plumb/ublk/       0700; locked while devices come and go
-//!   N                    one UblkRecord for /dev/ublkbN, locked by its server for as long as that lives
+//!   N                    one UblkRecord for /dev/ublkbN, locked by its server while the server lives
 //! ```
-//! The directory is emptied by a reboot, as are the kernel's devices.
+//! A reboot empties the directory, and removes the kernel's devices.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,40 +16,40 @@ use super::risk::State;
 use crate::error::{ExportError, Result, at};
 use crate::records::PrivateDirectory;
 
-/// The directory of all records.
+/// Directory of all records.
 #[derive(Debug, Clone)]
 pub(super) struct Base(PrivateDirectory);
 
 impl Base {
-    /// Returns `wanted`, or the default, made if it is not there.
+    /// Opens `wanted` or the default directory, creating it if needed.
     pub(super) fn open(wanted: Option<&Path>) -> Result<Self> {
         PrivateDirectory::open(wanted.unwrap_or(Path::new(UBLK_RECORDS))).map(Self)
     }
 
-    /// Opens the default directory, if anybody has made it.
+    /// Opens the default directory, if it exists.
     pub(super) fn open_default() -> Result<Option<Self>> {
         Path::new(UBLK_RECORDS).is_dir().then(|| Self::open(None)).transpose()
     }
 
-    /// Waits until nobody else changes anything here, and keeps others from it.
+    /// Locks the directory against changes by others; waits for the lock.
     pub(super) fn lock(&self) -> Result<DirectoryLock> {
         self.0.lock()
     }
 
-    /// Keeps others from changing anything here; `None` while somebody does.
+    /// Locks the directory against changes by others; `None` if it is locked already.
     pub(super) fn try_lock(&self) -> Result<Option<DirectoryLock>> {
         self.0.try_lock()
     }
 
-    /// Returns the numbers of all records, of living servers too.
+    /// Returns the numbers of all records, including those of living servers.
     pub(super) fn numbers(&self) -> Result<Vec<u32>> {
         let mut numbers: Vec<u32> = self.0.names()?.iter().filter_map(|name| name.parse().ok()).collect();
         numbers.sort_unstable();
         Ok(numbers)
     }
 
-    /// Writes the record of a new device. One that is there is of a device that is gone, for the number is
-    /// free.
+    /// Writes the record of a new device. An existing one belongs to a device that is gone, because the
+    /// number is free.
     pub(super) fn create(
         &self,
         number: u32,
@@ -68,7 +68,7 @@ impl Base {
         Ok(Record { file, name: text.name, identity: text.identity, state })
     }
 
-    /// Finds the record of device `number`, which is taken over if its server is dead.
+    /// Finds the record of device `number`, and takes it over if its server is dead.
     pub(super) fn find(&self, number: u32, _locked: &DirectoryLock) -> Result<Owner<Record>> {
         let file = match LockedRecord::take_over(&self.path(number))? {
             Owner::None => return Ok(Owner::None),
@@ -86,35 +86,35 @@ impl Base {
     }
 }
 
-/// The record of one device, locked.
+/// Locked record of one device.
 #[derive(Debug)]
 pub(super) struct Record {
     file: LockedRecord,
     pub(super) name: String,
     pub(super) identity: String,
-    /// State as it was found.
+    /// State when it was opened.
     pub(super) state: State,
 }
 
 impl Record {
-    /// Writes down what is at risk from now on.
+    /// Records the risk from now on.
     pub(super) fn mark(&self, state: State) -> io::Result<()> {
         self.file.write_start(&[state.letter() as u8]).map_err(|error| error.source)
     }
 
-    /// Adds a line.
+    /// Appends a line.
     pub(super) fn append(&self, line: &str) -> Result<()> {
         Ok(self.file.append(line.as_bytes())?)
     }
 
-    /// Takes it away.
+    /// Removes the record.
     pub(super) fn remove(&self) -> Result<()> {
         Ok(self.file.remove()?)
     }
 }
 
 impl ExportError {
-    /// Builds the error that device `number` cannot be taken over.
+    /// Creates the error that device `number` cannot be taken over.
     pub(super) fn not_recoverable(number: u32, why: impl Into<String>) -> Self {
         Self::NotRecoverable { number, why: why.into() }
     }

@@ -1,9 +1,9 @@
-//! Data that would be lost if this process were killed now: acknowledged writes that no flush has made
-//! durable, in a cache that dies with the process.
+//! Data that would be lost if this process were killed now: acknowledged writes in its cache that no flush
+//! has made durable.
 //!
-//! The kernel does not notice such a loss. To it the writes are in the drive's cache, and a flush that the
-//! next server answers would make it believe that they are durable. So before the first write after a flush
-//! is acknowledged, the record says so; it says otherwise only when a flush has covered all of them; and a
+//! The kernel does not notice such a loss: it assumes the writes to be in the drive's cache, and a flush
+//! answered by the next server would make it believe that they are durable. So the record is marked before
+//! the first write after a flush is acknowledged, and cleared only when a flush has covered all writes. A
 //! server that takes over from a record that is not clean never lets a flush succeed.
 //!
 //! Invariant: while the record is clean, every acknowledged write is durable.
@@ -13,12 +13,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::records::Record;
 
-/// State that a record holds.
+/// State in a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// All that was acknowledged is durable.
+    /// Everything acknowledged is durable.
     Clean,
-    /// Something that was acknowledged may only be in the cache.
+    /// Some acknowledged data may only be in the cache.
     Dirty,
     /// A flush has failed, and none has succeeded since.
     Failed,
@@ -38,11 +38,11 @@ impl State {
     }
 }
 
-/// Number of writes that had been acknowledged when a flush was sent.
+/// Number of acknowledged writes when a flush was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AcknowledgedWrites(u64);
 
-/// Record of what is at risk, over all queues.
+/// Record of the risk, over all queues.
 #[derive(Debug)]
 pub(super) struct Risk {
     inner: Mutex<Inner>,
@@ -56,16 +56,16 @@ struct Inner {
 }
 
 impl Risk {
-    /// Creates the state from what `record` says.
+    /// Creates the state from `record`.
     pub(super) fn new(record: Record) -> Self {
         let state = record.state;
         Self { inner: Mutex::new(Inner { record, state, acknowledged: 0 }) }
     }
 
-    /// Notes that a write that is not durable is going to be acknowledged.
+    /// Records that a write that is not durable is about to be acknowledged.
     ///
     /// # Errors
-    /// If that cannot be written down: then it must not be acknowledged.
+    /// If that cannot be recorded; then it must not be acknowledged.
     pub(super) fn before_acknowledging(&self) -> io::Result<()> {
         let mut inner = self.inner();
         inner.acknowledged += 1;
@@ -76,12 +76,12 @@ impl Risk {
         Ok(())
     }
 
-    /// Notes that a flush is going to be sent.
+    /// Records that a flush is about to be sent.
     pub(super) fn before_flushing(&self) -> AcknowledgedWrites {
         AcknowledgedWrites(self.inner().acknowledged)
     }
 
-    /// Notes that the flush that was sent at `covered` has succeeded.
+    /// Records that the flush sent at `covered` has succeeded.
     pub(super) fn flushed(&self, covered: AcknowledgedWrites) {
         let mut inner = self.inner();
         let state = match inner.state {
@@ -95,21 +95,20 @@ impl Risk {
         }
     }
 
-    /// Notes that a flush has failed.
+    /// Records that a flush has failed.
     pub(super) fn failed(&self) {
         let mut inner = self.inner();
         inner.state = State::Failed;
-        // If it cannot be written down, the record of a cache that was written to is dirty, which comes to
-        // the same.
+        // If that fails, the record of a written cache stays dirty, which has the same effect.
         inner.record.mark(State::Failed).unwrap_or_default();
     }
 
-    /// Takes the record away: the device is gone.
+    /// Removes the record of a device that is gone.
     pub(super) fn forget(&self) -> crate::error::Result<()> {
         self.inner().record.remove()
     }
 
-    /// Adds a line to the record.
+    /// Appends a line to the record.
     pub(super) fn append(&self, line: &str) -> crate::error::Result<()> {
         self.inner().record.append(line)
     }
@@ -125,7 +124,7 @@ mod tests {
     use super::*;
     use plumb_state::Owner;
 
-    /// Runs `steps` with a function that returns what the next server would find after each step.
+    /// Runs `steps` with a function that returns the record that the next server would find.
     fn with_record(steps: impl FnOnce(&Risk, &dyn Fn() -> String)) {
         let directory = tempfile::tempdir().unwrap();
         let base = Base::open(Some(&directory.path().join("ublk"))).unwrap();

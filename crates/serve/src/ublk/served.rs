@@ -1,4 +1,4 @@
-//! State shared by all queues of an exported device: the device, its geometry, and what has become of it.
+//! State shared by all queues of an exported device: the device, its geometry, and its condition.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,17 +13,17 @@ use super::wire::{Descriptor, Parameters, SECTOR};
 use crate::block_layer::PAGE;
 use crate::served_device::{KnownLosses, REQUEST_TIMEOUT, ServedDevice};
 
-/// Memory of requests that the device has not given back after their end.
+/// Number of spare buffers for memory that the device keeps after the end of requests.
 const SPARE: u32 = 4;
-/// Number of buffers that each tag may need: memory that is lent to the kernel, and as much for a read.
+/// Number of buffers for each tag: the memory lent to the kernel, and one for a read.
 const OF_A_TAG: u32 = 2;
 
-/// The device and what is known of it.
+/// The device with its state.
 pub(super) struct ServedDisk {
     pub(super) device: Arc<ServedDevice>,
-    /// The losses of power that all know of who have it open.
+    /// Power losses known to all users who have the block device open.
     pub(super) known: Arc<KnownLosses>,
-    /// Geometry when it was exported; `sectors` is its size now.
+    /// Geometry at the time of exporting; `sectors` is the current size.
     pub(super) geometry: Geometry,
     sectors: AtomicU64,
     alignment: Bytes,
@@ -32,7 +32,7 @@ pub(super) struct ServedDisk {
 }
 
 impl ServedDisk {
-    /// Creates a device that is new, or taken over with the record of the server before.
+    /// Creates the state of a new device, or one taken over with the record of the previous server.
     pub(super) fn new(
         device: Arc<dyn Device>,
         geometry: Geometry,
@@ -44,7 +44,7 @@ impl ServedDisk {
         Self {
             known: KnownLosses::for_device(&*device),
             alignment: device.info().dma_alignment.max(PAGE),
-            // Acknowledged writes may have gone with the server before this one.
+            // Acknowledged writes may have been lost with the previous server.
             device: Arc::new(ServedDevice::new(device, clock, REQUEST_TIMEOUT).with_loss(is_lossy)),
             sectors: AtomicU64::new(geometry.parameters.sectors),
             geometry,
@@ -68,19 +68,19 @@ impl ServedDisk {
         self.geometry.sized_as(&Parameters { sectors, ..self.geometry.parameters }).plan(asked)
     }
 
-    /// Takes the size that the device has now; in units of 512 bytes, if that is another.
+    /// Updates the size from the device. Returns it in units of 512 bytes if it has changed.
     pub(super) fn follow_size(&self) -> Option<u64> {
         let info = self.device.device.info();
         let sectors = info.size.round_down(info.logical_block).0 / SECTOR;
         (self.sectors.swap(sectors, Ordering::AcqRel) != sectors).then_some(sectors)
     }
 
-    /// Notes in the record that a request that promised durability has failed.
+    /// Records the failure of a request that promised durability.
     pub(super) fn note_failed_flush(&self) {
         self.risk.failed();
     }
 
-    /// Returns true if a write that has completed without FUA may be acknowledged.
+    /// Returns true if a write that completed without FUA may be acknowledged.
     pub(super) fn may_acknowledge(&self) -> bool {
         self.survives == Survives::Acknowledged
             || self.device.device.info().volatile_cache == VolatileCache::None
@@ -95,7 +95,7 @@ impl ServedDisk {
         self.risk.flushed(covered);
     }
 
-    /// Adds a line to the record.
+    /// Appends a line to the record.
     pub(super) fn describe(&self, line: &str) -> crate::error::Result<()> {
         self.risk.append(line)
     }
@@ -106,7 +106,7 @@ impl ServedDisk {
     }
 }
 
-/// Returns true if acknowledged writes may have gone with the server that left a record in this state.
+/// Returns true if acknowledged writes may have been lost with the server that left a record in this state.
 fn is_loss(state: State, survives: Survives) -> bool {
     match state {
         State::Clean => false,

@@ -1,4 +1,4 @@
-//! Taking away what servers that were killed have left: devices that nobody serves, and their records.
+//! Removal of the remains of killed servers: unserved devices and their records.
 
 use std::fs;
 use std::path::Path;
@@ -11,14 +11,14 @@ use crate::error::Result;
 use crate::holders;
 use crate::records::Swept;
 
-/// The control node of the driver.
+/// Control node of the driver.
 const DRIVER: &str = "/dev/ublk-control";
 
-/// Removes devices of this program whose server no longer runs and that nobody uses; records are in
-/// `directory`, the default if `None`. Does nothing where there is no driver.
+/// Removes unused devices of this program whose server has ended; records are in `directory`, the default if
+/// `None`. Does nothing without the driver.
 ///
 /// # Errors
-/// If the directory or the driver cannot be used. What cannot be removed is no error but
+/// If the directory or the driver is unusable. Items that cannot be removed are not an error but listed in
 /// [`kept`](Swept::kept).
 pub fn sweep(directory: Option<&Path>) -> Result<Swept> {
     if !Path::new(DRIVER).exists() {
@@ -30,11 +30,11 @@ pub fn sweep(directory: Option<&Path>) -> Result<Swept> {
     sweep_locked(&mut driver, &base, &locked)
 }
 
-/// Returns the block devices of this program whose server no longer runs, by the records in the default
-/// directory; none while another process exports or takes away one. Nothing is made or changed.
+/// Returns the block devices of this program whose server has ended, by the records in the default directory;
+/// none while another process exports or removes one. Changes nothing.
 ///
 /// # Errors
-/// Fails if there are records, and they or the driver cannot be read.
+/// If there are records, and they or the driver cannot be read.
 pub fn unserved() -> Result<Vec<String>> {
     let Some(base) = Path::new(DRIVER).exists().then(Base::open_default).transpose()?.flatten() else {
         return Ok(Vec::new());
@@ -48,7 +48,7 @@ pub fn unserved() -> Result<Vec<String>> {
 /// in the default directory.
 ///
 /// # Errors
-/// Fails if the directory or the driver cannot be used.
+/// If the directory or the driver is unusable.
 pub fn waiting(identity: &str) -> Result<Option<u32>> {
     if !Path::new(DRIVER).exists() {
         return Ok(None);
@@ -56,7 +56,7 @@ pub fn waiting(identity: &str) -> Result<Option<u32>> {
     waiting_in(None, identity)
 }
 
-/// Returns the same by the records in `directory`.
+/// Returns the number of a waiting block device, as [`waiting`] does, by the records in `directory`.
 pub(super) fn waiting_in(directory: Option<&Path>, identity: &str) -> Result<Option<u32>> {
     let mut driver = Driver::open()?;
     let base = Base::open(directory)?;
@@ -81,12 +81,12 @@ pub(super) fn sweep_locked(driver: &mut Driver, base: &Base, locked: &DirectoryL
     Ok(swept)
 }
 
-/// A device whose server is dead.
+/// A device with a dead server.
 struct Dead {
     number: u32,
-    /// Record of the device, if its server came to write one.
+    /// Record of the device, if its server wrote one.
     record: Option<Record>,
-    /// The kernel still has the device.
+    /// True if the kernel still has the device.
     has_device: bool,
 }
 
@@ -101,8 +101,8 @@ fn dead(driver: &mut Driver, base: &Base, locked: &DirectoryLock) -> Result<Vec<
         let info = driver.info(number)?.filter(|info| info.mark == MARK);
         let record = match (found, &info) {
             (Owner::Alive, _) | (Owner::None, None) => continue,
-            // Records are written under the lock, so one that is missing was never written, or belongs to a
-            // server of another directory, which may live.
+            // Records are written under the lock, so a missing one was never written, or belongs to a server
+            // with another directory, which may be alive.
             (Owner::None, Some(info)) if Path::new(&format!("/proc/{}", info.pid)).exists() => continue,
             (Owner::None, Some(_)) => None,
             (Owner::Dead(record), _) => Some(record),
@@ -122,7 +122,7 @@ fn remove(driver: &mut Driver, number: u32) -> std::result::Result<(), String> {
     removed.map_err(|error| plumb_block::in_one_line(&error))
 }
 
-/// Returns the numbers of all devices of the driver, whosever they are.
+/// Returns the numbers of all devices of the driver, including foreign ones.
 fn of_the_kernel() -> Vec<u32> {
     let Ok(devices) = fs::read_dir("/sys/class/ublk-char") else { return Vec::new() };
     let number = |name: &str| name.strip_prefix("ublkc")?.parse().ok();

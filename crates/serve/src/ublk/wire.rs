@@ -1,5 +1,5 @@
 //! Messages to the driver about a device, and its descriptions of requests: structures of
-//! include/uapi/linux/ublk_cmd.h as bytes, in the byte order of the machine.
+//! include/uapi/linux/ublk_cmd.h in native byte order.
 //!
 //! ```text
 //! struct ublksrv_ctrl_dev_info, 64   0 queues u16 | 2 depth u16 | 4 state u16 | 8 request_max u32 | 12 number u32
@@ -12,15 +12,15 @@
 //! ```
 
 pub(super) const INFO_BYTES: usize = 64;
-/// Without what is behind the discards, which is read-only or for what is not offered here (devt, zones, DMA,
-/// segments).
+/// Length without the part after the discards, which is read-only or for unsupported features (devt, zones,
+/// DMA, segments).
 pub(super) const PARAMETERS_BYTES: usize = 60;
 
 /// `UBLK_F_USER_RECOVERY`: the device outlives its server, and requests wait for the next one.
 pub(super) const USER_RECOVERY: u64 = 1 << 3;
-/// `UBLK_F_USER_RECOVERY_REISSUE`: requests that the server had not answered are asked again.
+/// `UBLK_F_USER_RECOVERY_REISSUE`: unanswered requests are sent again.
 pub(super) const REISSUE: u64 = 1 << 4;
-/// `UBLK_F_UPDATE_SIZE`: the block device takes another size.
+/// `UBLK_F_UPDATE_SIZE`: the block device can be resized.
 pub(super) const UPDATE_SIZE: u64 = 1 << 10;
 
 /// `UBLK_S_DEV_LIVE`.
@@ -43,10 +43,10 @@ const REQUEST_FUA: u32 = 1 << 13;
 /// `UBLK_IO_F_NOUNMAP`.
 const REQUEST_NOUNMAP: u32 = 1 << 15;
 
-/// The kernel's unit of sizes and positions, whatever the logical block.
+/// The kernel's unit of sizes and positions, independent of the logical block.
 pub(super) const SECTOR: u64 = 512;
 
-/// A structure of the driver with the offsets of its fields, which reads and writes itself.
+/// Declares a structure of the driver, with the offsets of its fields, and its encoding.
 macro_rules! structure {
     ($(#[$about:meta])* $name:ident, $bytes:ident: $($(#[$of_field:meta])* $field:ident $kind:ident @ $at:literal,)+) => {
         $(#[$about])*
@@ -70,7 +70,7 @@ macro_rules! structure {
 }
 
 structure! {
-    /// Properties that the driver knows of a device, beside its parameters.
+    /// The driver's information about a device, except its parameters.
     Info, INFO_BYTES:
     queues u16 @ 0,
     depth u16 @ 2,
@@ -79,7 +79,7 @@ structure! {
     number u32 @ 12,
     pid i32 @ 16,
     flags u64 @ 24,
-    /// `ublksrv_flags`: kept by the driver and not looked at.
+    /// `ublksrv_flags`: stored by the driver but not interpreted.
     mark u64 @ 32,
 }
 
@@ -109,13 +109,13 @@ impl Parameters {
         let mut bytes = self.fields();
         put(&mut bytes, 0, (PARAMETERS_BYTES as u32).to_ne_bytes());
         put(&mut bytes, 4, (BASIC | DISCARD).to_ne_bytes());
-        // The driver takes one segment or none.
+        // The driver accepts zero segments or one.
         put(&mut bytes, 56, u16::from(self.discard_sectors_max > 0).to_ne_bytes());
         bytes
     }
 
-    /// Returns the buffer to request the parameters with: the driver fills as many bytes as its length field
-    /// says.
+    /// Returns the buffer for querying the parameters: the driver fills as many bytes as its length field
+    /// states.
     pub(super) fn question() -> [u8; PARAMETERS_BYTES] {
         let mut bytes = [0; PARAMETERS_BYTES];
         put(&mut bytes, 0, (PARAMETERS_BYTES as u32).to_ne_bytes());
@@ -131,16 +131,16 @@ pub(super) enum Kind {
     Flush,
     Discard,
     WriteZeroes,
-    /// Zones, and what later kernels may bring.
+    /// Zones, and operations of later kernels.
     Other,
 }
 
-/// A request as the kernel describes it; nothing of it is believed.
+/// A request described by the kernel; not trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Descriptor {
     pub(super) kind: Kind,
     pub(super) fua: bool,
-    /// The space of zeroed blocks is to be kept.
+    /// True if zeroed blocks must stay allocated.
     pub(super) no_unmap: bool,
     pub(super) sectors: u32,
     pub(super) start: u64,
@@ -181,7 +181,7 @@ fn bytes_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 mod tests {
     use super::*;
 
-    /// Expects the layout that a C program with the structures of the header has on a little-endian machine.
+    /// Expects the layout of the header's structures in a C program on a little-endian machine.
     #[cfg(target_endian = "little")]
     #[test]
     fn structures_lie_as_in_the_header() {
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn a_request_is_read_as_the_kernel_writes_it() {
         let mut bytes = [0; 24];
-        // A write of 8 sectors at 0x123456789, META and FUA, and an address that is not looked at.
+        // A write of 8 sectors at 0x123456789, META and FUA, and an address that is not used.
         bytes[..16].copy_from_slice(&[1, 0x28, 0, 0, 8, 0, 0, 0, 0x89, 0x67, 0x45, 0x23, 1, 0, 0, 0]);
         bytes[16..].fill(0xEE);
         let expected =

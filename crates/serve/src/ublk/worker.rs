@@ -1,11 +1,11 @@
-//! A thread that serves one queue: it takes requests from the kernel, submits them to the device, and commits
-//! what has ended ([`Requests`]), so that as many are in flight as the kernel sends, and a flush overlaps
-//! writes.
+//! A thread that serves one queue: it receives requests from the kernel, submits them to the device, and
+//! commits ended ones ([`Requests`]), so that as many are in flight as the kernel sends, and a flush may
+//! overlap writes.
 //!
-//! It waits in one place, for requests of the kernel and for completions of the device together.
+//! A single wait covers both kernel requests and device completions.
 //!
-//! Invariants: a tag is with the kernel, or in a job at the device, or has ended; what the kernel asked is
-//! committed exactly once, after the device has answered or was given up.
+//! Invariants: a tag is with the kernel, in a job at the device, or ended; every kernel request is committed
+//! exactly once, after the device has answered or was given up.
 
 use std::io;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use super::served::ServedDisk;
 use super::wire::Descriptor;
 use crate::requests::{FinishedRequest, Memory, Requests, become_io_flusher};
 
-/// No such device: how the kernel ends a tag when the device is stopped.
+/// No such device: the kernel's result for a tag when the device is stopped.
 const ENODEV: i32 = 19;
 
-/// The kernel's side of a queue, so that tests can take its place.
+/// Kernel side of a queue, replaceable in tests.
 pub(super) trait Kernel {
     /// See [`UblkQueue::fetch`].
     fn fetch(&mut self, tag: u16, memory: BufferMut) -> io::Result<()>;
@@ -53,12 +53,12 @@ impl Kernel for UblkQueue {
     }
 }
 
-/// A request of the kernel that is at the device.
+/// A kernel request at the device.
 #[derive(Debug)]
 pub(super) struct Job {
     tag: u16,
     kind: JobKind,
-    /// Memory that was lent, if the device has no use for it.
+    /// Lent memory, if the device does not use it.
     memory: Option<BufferMut>,
 }
 
@@ -71,7 +71,7 @@ enum JobKind {
 }
 
 impl JobKind {
-    /// Returns true if its success is a promise that something is durable.
+    /// Returns true if success promises durability.
     const fn promises(self) -> bool {
         match self {
             Self::Flush { .. } => true,
@@ -81,17 +81,17 @@ impl JobKind {
     }
 }
 
-/// A queue of the device that a worker is to serve with.
+/// Device queue of a worker.
 pub(super) struct DeviceQueue {
     requests: Requests<Job>,
     memory: Memory,
 }
 
 impl DeviceQueue {
-    /// Returns one for `depth` requests.
+    /// Opens a queue for `depth` requests.
     ///
     /// # Errors
-    /// If the device gives none, or there is no memory.
+    /// If the device cannot open a queue, or there is no memory.
     pub(super) fn open(served: &ServedDisk, depth: u16) -> crate::error::Result<Self> {
         let memory = Memory::new(served.pool_shape(depth))?;
         let requests = Requests::open(
@@ -106,7 +106,7 @@ impl DeviceQueue {
     /// Returns the descriptor that becomes readable when the device has completions, if there is one.
     ///
     /// # Errors
-    /// As dup(2).
+    /// Fails as dup(2) does.
     pub(super) fn wakeups(&self) -> io::Result<Option<std::os::fd::OwnedFd>> {
         self.requests.wake_fd().map(|wakeups| wakeups.try_clone_to_owned()).transpose()
     }
@@ -123,7 +123,7 @@ pub(super) struct Worker<K> {
     device: DeviceQueue,
     /// Number of tags that have not ended.
     open: usize,
-    /// How the first tag ended that was not ended by stopping the device.
+    /// Result of the first tag that ended for another reason than a stop of the device.
     refused: Option<i32>,
     events: Vec<Event>,
 }
@@ -155,7 +155,7 @@ impl<K: Kernel> Worker<K> {
     /// Serves until the device is stopped.
     ///
     /// # Errors
-    /// If the kernel can no longer be talked to. The kernel then takes the server for dead.
+    /// If communication with the kernel fails. The kernel then considers the server dead.
     pub(super) fn run(mut self) -> io::Result<()> {
         become_io_flusher();
         while self.open > 0 {
@@ -164,11 +164,10 @@ impl<K: Kernel> Worker<K> {
         self.refused.map_or(Ok(()), |errno| Err(io::Error::from_raw_os_error(errno)))
     }
 
-    /// Waits, takes requests, and answers what has ended.
+    /// Waits, receives requests, and answers ended ones.
     fn turn(&mut self, patience: Patience) -> io::Result<()> {
         if self.device.requests.in_flight() > 0 {
-            // The watch also reports a descriptor that is readable already, so nothing that came since the
-            // last poll is missed.
+            // The watch also reports a descriptor that is already readable, so no earlier event is missed.
             self.kernel.watch()?;
         }
         self.listen(patience)?;
@@ -179,7 +178,7 @@ impl<K: Kernel> Worker<K> {
         Ok(())
     }
 
-    /// Waits for events and begins what the kernel asks.
+    /// Waits for events and starts the kernel's requests.
     fn listen(&mut self, patience: Patience) -> io::Result<()> {
         let mut events = std::mem::take(&mut self.events);
         self.kernel.wait(patience, &mut events)?;
@@ -206,7 +205,7 @@ impl<K: Kernel> Worker<K> {
             Plan::Refuse(errno) => return self.kernel.commit(tag, -errno.0, memory),
             Plan::Read(range) => {
                 let bytes = bytes(range);
-                // The device takes memory of the very length, and what is lent to the kernel must be longer.
+                // The device needs memory of the exact length, but memory lent to the kernel must be longer.
                 let payload = Payload::Into(self.device.memory(Bytes(bytes))?);
                 (JobKind::Read { bytes: bytes as i32 }, Op::Read, range, payload, Some(memory))
             }
@@ -220,15 +219,14 @@ impl<K: Kernel> Worker<K> {
                 (JobKind::Flush { covers }, Op::Flush, LbaRange::EMPTY, Payload::None, Some(memory))
             }
             Plan::Clear { op, range } => {
-                let fua = matches!(op, Op::WriteZeroes { fua: true, .. });
-                (JobKind::Clear { fua }, op, range, Payload::None, Some(memory))
+                (JobKind::Clear { fua: op.is_fua() }, op, range, Payload::None, Some(memory))
             }
         };
         self.device.requests.submit(Job { tag, kind, memory }, op, range, payload);
         Ok(())
     }
 
-    /// Tells the kernel how a request has ended.
+    /// Reports the end of a request to the kernel.
     fn commit(&mut self, ended: FinishedRequest<Job>) -> io::Result<()> {
         let FinishedRequest { asked: Job { tag, kind, memory }, result, payload } = ended;
         let is_done = result.is_ok();
@@ -268,7 +266,7 @@ impl<K: Kernel> Worker<K> {
         }
     }
 
-    /// Returns memory that may be lent: with room for the largest request.
+    /// Returns memory to lend, large enough for any request.
     fn whole(&mut self) -> io::Result<BufferMut> {
         self.device.memory(self.served.geometry.grid.transfer_max)
     }

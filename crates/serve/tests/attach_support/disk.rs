@@ -1,6 +1,6 @@
-//! A disk in memory that counts what it is asked, fails on demand, and can hold requests back at a gate.
+//! A disk in memory that counts its requests, fails on demand, and can hold requests back at a gate.
 //!
-//! A request is carried out when it is submitted or, if it is held, when the gate opens; its queue is then
+//! A request is executed when it is submitted, or if it is held, when the gate opens; then its queue is
 //! woken.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -14,7 +14,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags};
 
 use super::LIMIT;
 
-/// How often each operation was carried out, or failed.
+/// Number of executed and failed operations of each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) reads: u64,
@@ -39,7 +39,7 @@ struct State {
     holds_writes: bool,
     held: Vec<(Arc<Inbox>, Request)>,
     holds_flushes: bool,
-    /// The most writes that were held while a flush arrived.
+    /// Maximum number of writes held while a flush arrived.
     writes_held_at_flush: usize,
     fails: Option<(FailingKind, Outcome)>,
     is_blind: bool,
@@ -54,14 +54,14 @@ pub(crate) enum FailingKind {
     Flushes,
 }
 
-/// Completed requests, and the descriptor that says so.
+/// Completed requests, and the descriptor that signals them.
 struct Inbox {
     completions: Mutex<Vec<Completion>>,
     wake: OwnedFd,
 }
 
 impl Disk {
-    /// Returns `size` in blocks of 512 bytes, with discards that read as zeroes.
+    /// Creates a disk of `size` in blocks of 512 bytes, with discards that read as zeroes.
     pub(crate) fn new(size: Bytes) -> Arc<Self> {
         Self::with(DeviceInfo {
             discard_max: Bytes::mib(64),
@@ -91,12 +91,12 @@ impl Disk {
         self.state().fails = what;
     }
 
-    /// Queues have no descriptor to wait for: to be said before there are any.
+    /// Opens queues without a descriptor from now on. Call before any queue is opened.
     pub(crate) fn go_blind(&self) {
         self.state().is_blind = true;
     }
 
-    /// Queues fail from now on, and what is in flight is unanswered.
+    /// Lets queues fail from now on, and leaves requests in flight unanswered.
     pub(crate) fn break_queues(&self) {
         self.state().is_broken = true;
     }
@@ -111,7 +111,7 @@ impl Disk {
         self.state().holds_flushes = true;
     }
 
-    /// Carries out what was held; in what order is nobody's business.
+    /// Executes the held requests, in any order.
     pub(crate) fn open_gate(&self) {
         let held = {
             let mut state = self.state();
@@ -133,7 +133,7 @@ impl Disk {
         );
     }
 
-    /// Waits for a flush that arrives while writes are held; how many they were.
+    /// Waits for a flush that arrives while writes are held. Returns the number of held writes.
     pub(crate) fn wait_for_flush_beside_writes(&self) -> usize {
         self.wait_for(|state| state.writes_held_at_flush > 0, |_| "no flush beside writes".to_owned());
         self.state().writes_held_at_flush
@@ -292,7 +292,7 @@ impl Queue for DiskQueue {
         let wanted = (wait.completions as usize).min(self.in_flight);
         let mut count = 0;
         loop {
-            // Read first: what is put in afterwards wakes again.
+            // Read first, so that later completions wake again.
             rustix::io::read(&self.inbox.wake, &mut [0_u8; 8]).unwrap_or_default();
             let mut inbox = self.inbox.completions.lock().unwrap_or_else(PoisonError::into_inner);
             count += inbox.len();

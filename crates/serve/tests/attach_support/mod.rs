@@ -1,5 +1,5 @@
-//! Shared parts of the tests of attachments: where they attach, and the programs that they run on what is
-//! attached.
+//! Shared parts of the tests of attachments: their directories, and the programs that they run on attached
+//! devices.
 
 pub(crate) mod disk;
 
@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 use disk::{Disk, SharedDisk};
 use plumb_serve::attach::{AttachOptions, Attachment};
 
-/// How long something that must happen may take before a test fails.
+/// Time limit for an expected event, after which a test fails.
 pub(crate) const LIMIT: Duration = Duration::from_secs(600);
 
-/// A directory of attachments of one test's own.
+/// A directory for the attachments of one test.
 pub(crate) struct Place {
     root: tempfile::TempDir,
 }
 
 impl Place {
-    /// Returns a new place; `None`, said aloud, where nothing can be attached.
+    /// Returns a new place; `None`, with a message, if attaching is not possible here.
     pub(crate) fn new() -> Option<Self> {
         for (path, what) in [("/dev/fuse", "FUSE"), ("/dev/loop-control", "loop devices")] {
             if let Err(error) = std::fs::OpenOptions::new().read(true).write(true).open(path) {
@@ -35,12 +35,12 @@ impl Place {
         Some(Self { root: tempfile::tempdir().unwrap() })
     }
 
-    /// Returns where the attachments have their directories.
+    /// Returns the directory of the attachments.
     pub(crate) fn directory(&self) -> PathBuf {
         self.root.path().join("attach")
     }
 
-    /// Returns the options for it.
+    /// Returns the options for this directory.
     pub(crate) fn options(&self) -> AttachOptions {
         AttachOptions { directory: Some(self.directory()), ..AttachOptions::default() }
     }
@@ -50,20 +50,20 @@ impl Place {
         Attachment::new(Arc::new(SharedDisk(Arc::clone(disk))), name, &self.options()).unwrap()
     }
 
-    /// Returns true if anything is mounted below it.
+    /// Returns true if anything is mounted below the directory.
     pub(crate) fn has_mounts(&self) -> bool {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
         mounts.contains(&self.root.path().display().to_string())
     }
 
-    /// The names of what is left in the directory, but for its lock.
+    /// Returns the names of the remaining entries of the directory, except its lock.
     pub(crate) fn left(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.directory()).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         names.collect()
     }
 
-    /// Loop devices whose file is below it.
+    /// Returns the loop devices whose file is below the directory.
     pub(crate) fn loop_devices(&self) -> Vec<PathBuf> {
         let root = self.root.path().canonicalize().unwrap();
         let blocks = std::fs::read_dir("/sys/block").unwrap().map(|entry| entry.unwrap().path());
@@ -75,7 +75,7 @@ impl Place {
     }
 }
 
-/// Runs a command; its output, or why not.
+/// Runs a command. Returns its output, or the reason of the failure.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     let output =
         Command::new(program).args(arguments).output().map_err(|error| format!("{program}: {error}"))?;
@@ -93,7 +93,7 @@ pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// A file system mounted in a directory of its own, unmounted on drop.
+/// A file system mounted in its own directory, unmounted on drop.
 pub(crate) struct MountedFileSystem {
     pub(crate) directory: tempfile::TempDir,
 }

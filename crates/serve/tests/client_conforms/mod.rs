@@ -1,6 +1,6 @@
-//! The client is held to the contract of the waist, over the server of this crate around the reference model,
-//! and over nbdkit and qemu-nbd. It guards against anything that gets lost between the two ends: FUA, flushes
-//! of other queues, latches, deadlines, buffers.
+//! Tests that the client keeps the contract of the waist, with the server of this crate around the reference
+//! model, and with nbdkit and qemu-nbd. Guards against losses between the two ends: FUA, flushes of other
+//! queues, latches, deadlines, buffers.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use std::thread::JoinHandle;
 use plumb_block::conformance::{self, CannotStage, ModelOptions, Rig};
 use plumb_block::{
     Bytes, Clock, Completion, Device, DeviceInfo, Error, Extent, Latch, LbaRange, Nanos, Outcome, Pool,
-    PoolShape, Queue, QueueFull, QueueOptions, RealClock, Request, Result, Time, Wait,
+    PoolShape, Queue, QueueFull, QueueOptions, Request, Result, Time, Wait,
 };
 use plumb_serve::nbd::client::{NbdDevice, Options};
-use plumb_serve::nbd::server::{self, Export, Listener, OWNER_ONLY, Server, Stopper};
+use plumb_serve::nbd::server::{self, Export, Listener, Server, Stopper};
 
 use crate::client_support::Program;
 use crate::nbd_server::staged::StagedServer;
@@ -31,7 +31,7 @@ impl Serving {
     fn start(device: Arc<dyn Device>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("s");
-        let listener = Listener::unix(&socket, OWNER_ONLY).unwrap();
+        let listener = Listener::unix(&socket).unwrap();
         let export = Export { name: "disk".to_owned(), description: String::new(), device, read_only: false };
         let server = Server::new(vec![export], server::Options::default()).unwrap();
         let stopper = server.stopper();
@@ -62,7 +62,7 @@ struct ClientRig {
     staged: Option<StagedServer>,
     serving: Option<Serving>,
     uri: String,
-    /// Set when the power was cut, for the queues that were open then.
+    /// True after the power was cut, for the queues that were open then.
     is_cut: Arc<AtomicBool>,
 }
 
@@ -70,7 +70,7 @@ impl ClientRig {
     fn new(what: &str, connections: u32) -> Self {
         let options = Options {
             connections,
-            time: Time::Real(Arc::new(RealClock::start())),
+            time: Time::real(),
             drop_patience: Nanos::millis(500),
             ..Options::default()
         };
@@ -133,7 +133,7 @@ impl Rig for ClientRig {
 
     fn cut_power(&mut self) -> std::result::Result<Arc<dyn Device>, CannotStage> {
         let staged = self.staged()?.clone();
-        // The server answers what it has received, and is gone; only then the power goes. So every answer
+        // The server answers the received requests, and ends; only then the power is cut. So every answer
         // that the client still finds was given before the cut.
         self.is_cut.store(true, Ordering::SeqCst);
         drop(self.serving.take());
@@ -160,8 +160,8 @@ impl Rig for ClientRig {
     }
 }
 
-/// The client's device. It cannot know that the power was cut at the other end: what it lost the answers of
-/// is unknown to it. The rig does know.
+/// The client's device. It cannot know that the power was cut at the other end, so requests with lost answers
+/// are unknown to it. The rig knows about the cut.
 struct Cuttable {
     inner: NbdDevice,
     is_cut: Arc<AtomicBool>,
@@ -216,8 +216,8 @@ impl Queue for CuttableQueue {
 }
 
 fn conforms(mut rig: ClientRig, seed: u64) {
-    // Others answer NO_HOLE with holes: nbdkit's memory, and qemu-nbd for a raw file. And a read beside a
-    // write of the same block may find some of both in a file.
+    // Other servers answer NO_HOLE with holes: nbdkit's memory, and qemu-nbd for a raw file. And a read
+    // concurrent with a write of a block in a file may return a mixture.
     let is_foreign = rig.model.is_none();
     let mut names = conformance::names();
     let beyond_others = ["zeroes-without-holes-keep-their-space", "payloads-come-back"];

@@ -1,5 +1,5 @@
-//! The client against servers that break off, stall, lie, or end the connection: what it does not know it
-//! must not acknowledge, and what breaks the protocol must not end as success.
+//! Tests of the client with servers that break off, stall, lie, or end the connection: the client must not
+//! acknowledge an unknown outcome, and a breach of the protocol must not end as success.
 
 mod scripted;
 
@@ -69,7 +69,7 @@ fn flush() -> Request {
     Request::flush(Tag(1))
 }
 
-/// Breaks the connection in some way after a read was asked.
+/// Function that breaks the connection in some way after a read was requested.
 type Break = fn(&mut Peer, Cookie);
 
 #[test]
@@ -219,7 +219,7 @@ fn nothing_is_sent_twice_and_no_flush_vouches_for_what_a_lost_server_had() {
 
 #[test]
 fn the_loss_of_one_connection_is_the_loss_of_all() {
-    // The probe goes over the first.
+    // The probe uses the first connection.
     let server = ScriptedServer::start(&[Nature::with(CAPABLE | MULTI); 3], |number, peer| match number {
         1 => {
             peer.expect(Command::READ);
@@ -231,7 +231,7 @@ fn the_loss_of_one_connection_is_the_loss_of_all() {
     let [mut first, mut second, mut third] = std::array::from_fn(|_| queue_of(&device, &pool));
     assert!(complete(&mut *first, write(0, 8, false)).outcome.is_done());
     assert_eq!(complete(&mut *second, read(&pool, 0, 8)).outcome, Outcome::Unknown);
-    // The flush may have been on its way when its connection was cut.
+    // The flush may have been in flight when its connection was cut.
     let outcome = complete(&mut *third, flush()).outcome;
     assert!(matches!(outcome, Outcome::Unknown | NOT_CONNECTED), "{outcome:?}");
     assert_eq!(complete(&mut *third, flush()).outcome, NOT_CONNECTED);
@@ -379,7 +379,7 @@ fn the_descriptor_to_wait_on_tells_of_answers_deadlines_and_the_end() {
     let server = ScriptedServer::start(&[Nature::with(CAPABLE)], |_, peer| {
         let asked = peer.expect(Command::READ);
         peer.data(asked.cookie, asked.offset, &[7; 4096], true);
-        // The next is never answered; the one after that ends the connection.
+        // The next request is never answered; the one after it ends the connection.
         peer.expect(Command::READ);
         peer.expect(Command::READ);
     });
@@ -419,7 +419,7 @@ fn a_server_that_takes_nobody_or_says_nothing_is_told_of_as_silent() {
             socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
         bind(&listener, &SocketAddrUnix::new(&socket).unwrap()).unwrap();
         listen(&listener, backlog).unwrap();
-        // With no backlog a single client fills it, and the next waits to be connected.
+        // Without a backlog a single client fills the socket, and the next waits to be connected.
         let first = UnixStream::connect(&socket).unwrap();
         let uri: Uri = format!("nbd+unix:///?socket={}", socket.display()).parse().unwrap();
         let error = NbdDevice::connect(&uri, Options { connect_timeout: Nanos::secs(1), ..options(1) });

@@ -1,4 +1,4 @@
-//! A server that does as a test says.
+//! A server that follows the script of a test.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -20,7 +20,7 @@ pub(crate) struct Nature {
     pub(crate) flags: u16,
     pub(crate) minimum: u32,
     pub(crate) maximum: u32,
-    /// True if it knows options at all.
+    /// True if the server knows options at all.
     pub(crate) is_fixed: bool,
 }
 
@@ -34,11 +34,11 @@ impl Nature {
     }
 }
 
-/// One client.
+/// Connection to one client.
 pub(crate) struct Peer(pub(crate) UnixStream);
 
 impl Peer {
-    /// Returns the next request and the bytes of a write; `None` when the client has gone.
+    /// Returns the next request and the bytes of a write; `None` if the client is gone.
     pub(crate) fn request(&mut self) -> Option<(RequestHeader, Vec<u8>)> {
         let mut header = [0; RequestHeader::BYTES];
         self.0.read_exact(&mut header).ok()?;
@@ -61,11 +61,11 @@ impl Peer {
     }
 
     pub(crate) fn send(&mut self, bytes: &[u8]) {
-        // A client that has seen enough hangs up in the middle.
+        // The client may hang up in the middle.
         self.0.write_all(bytes).ok();
     }
 
-    /// Done, with chunks.
+    /// Answers a request as done, in chunks.
     pub(crate) fn done(&mut self, cookie: Cookie) {
         self.send(&ChunkHeader { is_last: true, kind: ChunkKind::NONE, cookie, length: 0 }.encode());
     }
@@ -74,7 +74,7 @@ impl Peer {
         self.send(&SimpleReply { errno, cookie }.encode());
     }
 
-    /// Bytes of a read.
+    /// Answers a read with bytes.
     pub(crate) fn data(&mut self, cookie: Cookie, offset: u64, bytes: &[u8], is_last: bool) {
         self.send(&ChunkHeader::encode_offset_data(cookie, offset, bytes.len() as u32, is_last));
         self.send(bytes);
@@ -130,9 +130,8 @@ impl Peer {
     }
 }
 
-/// A server of which each connection follows a script, in a thread of its own. The script is told the
-/// connection's number; the server stands for as many connections as `natures` has entries, and each is of
-/// its nature.
+/// A server whose connections each follow a script, in a separate thread. The script receives the number of
+/// the connection. The server accepts one connection for each entry of `natures`, with these properties.
 pub(crate) struct ScriptedServer {
     threads: Vec<JoinHandle<()>>,
     pub(crate) uri: String,

@@ -1,5 +1,5 @@
-//! The client against servers of others: what they offer is understood, their errors arrive, they are killed
-//! in the middle of writes, and certificates are believed only where they should be.
+//! Tests of the client with other servers: their capabilities are understood, their errors arrive, they are
+//! killed during writes, and only valid certificates are accepted.
 
 use std::path::Path;
 
@@ -66,7 +66,8 @@ fn what_nbdkit_offers_is_understood() {
     assert_eq!(connect(&alone.uri(""), Options::default()).connections(), 1);
 }
 
-/// qemu-nbd promises nothing about several connections to an image that it writes: queues share one.
+/// Tests that queues share one connection to qemu-nbd, which promises nothing about several connections to a
+/// writable image.
 #[test]
 fn queues_share_the_one_connection_to_qemu() {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -122,16 +123,16 @@ fn read_only_exports_refuse_writes_here() {
     let Some(server) = Program::nbdkit(&["-r", "memory", "4M"]) else { return };
     let pool = pool();
     let device = connect(&server.uri(""), Options::default());
-    assert!(device.is_read_only());
+    assert!(device.info().is_read_only);
     let mut queue = queue_of(&device, &pool);
     assert_eq!(complete(&mut *queue, write(0, 1)).outcome, Outcome::Failed(Errno::EROFS));
     let Some(writable) = Program::nbdkit(&["memory", "4M"]) else { return };
-    assert!(!connect(&writable.uri(""), Options::default()).is_read_only());
+    assert!(!connect(&writable.uri(""), Options::default()).info().is_read_only);
     assert_eq!(device.info().discard_max, Bytes(0));
 }
 
-/// A server of a memory is killed in the middle of writes and started again, empty: everything acknowledged
-/// is gone, as after a power cut with a volatile cache. No flush may vouch for any of it.
+/// Kills a server of memory during writes, and starts it again, empty: all acknowledged data is lost, as
+/// after a power cut with a volatile cache. No flush may succeed for this data.
 #[test]
 fn a_server_killed_in_the_middle_of_writes_acknowledges_nothing_unknown() {
     let directory = tempfile::tempdir().unwrap();
@@ -204,7 +205,7 @@ fn a_restarted_file_server_keeps_what_was_flushed() {
     }
 }
 
-/// `ca-cert.pem`, `server-cert.pem`, `server-key.pem` as nbdkit expects them; and a client's.
+/// Creates `ca-cert.pem`, `server-cert.pem`, `server-key.pem` as nbdkit expects them, and those of a client.
 fn certificates(directory: &Path) {
     let mut authority = CertificateParams::new(Vec::new()).unwrap();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -1,4 +1,4 @@
-//! NBD servers of others, on a socket of their own, until the test is over.
+//! Other NBD servers, each on its own socket, until the test is over.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,7 +10,7 @@ pub(crate) struct Program {
     _directory: Option<tempfile::TempDir>,
 }
 
-/// Returns true if a program is there; says so if not.
+/// Returns true if a program is installed; prints a message if not.
 pub(crate) fn is_installed(name: &str) -> bool {
     let found = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if found.is_err() {
@@ -28,7 +28,7 @@ impl Program {
         Some(program)
     }
 
-    /// On a socket that outlives the server.
+    /// Starts nbdkit on a socket that outlives the server.
     pub(crate) fn nbdkit_at(socket: &Path, arguments: &[&str]) -> Option<Self> {
         if !is_installed("nbdkit") {
             return None;
@@ -52,7 +52,7 @@ impl Program {
     }
 
     fn start(mut command: Command, socket: PathBuf) -> Self {
-        // A server that was killed leaves its socket behind.
+        // A killed server leaves its socket behind.
         std::fs::remove_file(&socket).ok();
         let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let mut program = Self { child, socket, _directory: None };

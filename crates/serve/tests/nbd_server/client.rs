@@ -1,4 +1,4 @@
-//! A client that says exactly what it is told to, and takes nothing for granted.
+//! A client that sends exactly what a test requests, and checks every answer.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -12,7 +12,7 @@ use plumb_serve::nbd::wire::{
     encode_option,
 };
 
-/// Time that a test waits for what never comes: only reached when it fails.
+/// Time limit of a test, reached only if it fails.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 pub(crate) struct Client {
@@ -21,7 +21,7 @@ pub(crate) struct Client {
     reads: HashMap<Cookie, u32>,
 }
 
-/// A reply, whole.
+/// A complete reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub(crate) cookie: Cookie,
@@ -31,7 +31,7 @@ pub(crate) struct Reply {
 }
 
 impl Client {
-    /// Connected and greeted.
+    /// Connects, and receives the greeting.
     pub(crate) fn greeted(socket: &Path) -> io::Result<Self> {
         let mut stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -42,7 +42,8 @@ impl Client {
         Ok(Self { stream, cookie: 0, reads: HashMap::new() })
     }
 
-    /// In the transmission phase of `export`; `is_rich` with structured replies and `base:allocation`.
+    /// Connects and enters the transmission phase of `export`; with `is_rich`, with structured replies and
+    /// `base:allocation`.
     pub(crate) fn open(socket: &Path, export: &str, is_rich: bool) -> io::Result<Self> {
         let mut client = Self::greeted(socket)?;
         if is_rich {
@@ -59,7 +60,7 @@ impl Client {
         }
     }
 
-    /// Sends an option and takes all replies to it, to the last.
+    /// Sends an option, and receives all replies to it.
     pub(crate) fn option(
         &mut self,
         code: OptionCode,
@@ -81,7 +82,7 @@ impl Client {
         }
     }
 
-    /// Sends a request with whatever payload.
+    /// Sends a request with any payload.
     pub(crate) fn send(
         &mut self,
         command: Command,
@@ -99,7 +100,7 @@ impl Client {
         Ok(cookie)
     }
 
-    /// Returns the next reply, whichever it is; its chunks come one behind the other.
+    /// Returns the next reply of any request, whose chunks must follow one another.
     pub(crate) fn reply(&mut self) -> io::Result<Reply> {
         let mut bytes = Vec::new();
         loop {
@@ -111,7 +112,7 @@ impl Client {
         }
     }
 
-    /// Returns a reply or a chunk of one, and whether it is the last.
+    /// Returns a reply or a chunk of one, and true if it is the last.
     fn chunk(&mut self) -> io::Result<(Reply, bool)> {
         let mut head = vec![0; 4];
         self.stream.read_exact(&mut head)?;
@@ -157,7 +158,7 @@ impl Client {
         }
     }
 
-    /// Returns a request and its reply, which must be the next one.
+    /// Sends a request, and returns its reply, which must be the next one.
     pub(crate) fn ask(
         &mut self,
         command: Command,

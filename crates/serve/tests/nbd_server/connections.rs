@@ -1,4 +1,4 @@
-//! Many connections, the limits on them and on their memory, those whose client is gone, and starting and
+//! Tests of many connections, of the limits on them and on their memory, of lost clients, and of starting and
 //! stopping.
 
 use std::os::unix::fs::PermissionsExt;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use plumb_block::conformance::ModelOptions;
 use plumb_block::{Bytes, Errno, Op, Outcome};
-use plumb_serve::nbd::server::{Listener, OWNER_ONLY, Options, PATH_MAX_BYTES, ServeError, Server};
+use plumb_serve::nbd::server::{Listener, Options, PATH_MAX_BYTES, ServeError, Server};
 use plumb_serve::nbd::wire::{Command, CommandFlags, GoRequest, OptionCode, OptionReplyKind, WireErrno};
 
 use crate::nbd_server::client::Client;
@@ -57,7 +57,7 @@ fn one_connection_too_many_is_told_so() {
 #[test]
 fn a_stop_answers_what_was_asked_and_takes_the_socket_away() {
     let mut running = RunningServer::of_memory(Bytes::mib(1));
-    assert_eq!(std::fs::metadata(&running.socket).unwrap().permissions().mode() & 0o777, OWNER_ONLY);
+    assert_eq!(std::fs::metadata(&running.socket).unwrap().permissions().mode() & 0o777, 0o600);
     let mut client = Client::open(&running.socket, "disk", false).unwrap();
     let asked = client.send(Command::WRITE, NONE, (0, 512), &[1; 512]).unwrap();
     running.stop();
@@ -75,7 +75,7 @@ fn refusal<T>(outcome: Result<T, ServeError>) -> String {
 }
 
 fn is_taken(path: &Path) -> bool {
-    refusal(Listener::unix(path, OWNER_ONLY)).contains("another server listens there")
+    refusal(Listener::unix(path)).contains("another server listens there")
 }
 
 #[test]
@@ -84,12 +84,12 @@ fn the_socket_of_a_dead_server_is_replaced_that_of_a_live_one_is_not() {
     let path = directory.path().join("s");
     drop(UnixListener::bind(&path).unwrap());
     assert!(path.exists(), "a dead server leaves its socket");
-    let alive = Listener::unix(&path, OWNER_ONLY).unwrap();
+    let alive = Listener::unix(&path).unwrap();
     assert!(is_taken(&path));
     drop(alive);
     assert!(!path.exists());
     std::fs::write(&path, "precious").unwrap();
-    assert!(refusal(Listener::unix(&path, OWNER_ONLY)).contains("not a socket"));
+    assert!(refusal(Listener::unix(&path)).contains("not a socket"));
     assert_eq!(std::fs::read(&path).unwrap(), b"precious");
     let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
     assert_eq!(left.len(), 1, "nothing else is left in the directory");
@@ -99,9 +99,9 @@ fn the_socket_of_a_dead_server_is_replaced_that_of_a_live_one_is_not() {
 fn a_replaced_socket_is_not_taken_away_by_the_one_that_lost_it() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("s");
-    let old = Listener::unix(&path, OWNER_ONLY).unwrap();
+    let old = Listener::unix(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
-    let _new = Listener::unix(&path, OWNER_ONLY).unwrap();
+    let _new = Listener::unix(&path).unwrap();
     drop(old);
     assert!(UnixStream::connect(&path).is_ok());
 }
@@ -148,22 +148,22 @@ fn several_connections_see_one_device() {
 fn a_socket_is_made_where_clients_can_name_it_and_nowhere_else() {
     let directory = tempfile::tempdir().unwrap();
     let room = PATH_MAX_BYTES - directory.path().as_os_str().len() - 2;
-    // The directory is so deep that the name under which the socket is made would be too long, and its own is
-    // just not.
+    // The directory is so deep that the temporary name of the socket would be too long, but its final name is
+    // not.
     let deep = directory.path().join("d".repeat(room - 1));
     std::fs::create_dir(&deep).unwrap();
-    let listener = Listener::unix(&deep.join("s"), OWNER_ONLY).unwrap();
+    let listener = Listener::unix(&deep.join("s")).unwrap();
     UnixStream::connect(deep.join("s")).unwrap();
     drop(listener);
     assert_eq!(std::fs::read_dir(&deep).unwrap().count(), 0, "nothing is left");
-    let refused = refusal(Listener::unix(&deep.join("ss"), OWNER_ONLY));
+    let refused = refusal(Listener::unix(&deep.join("ss")));
     assert!(refused.contains("this one has 108"), "{refused}");
 }
 
 #[test]
 fn clients_that_read_nothing_keep_nobody_from_large_reads() {
     const LARGEST: u32 = 32 << 20;
-    // Enough for the larger buffers of some of them, and of none.
+    // Enough memory for the larger buffers of some connections, and of none.
     for memory_max in [Bytes::mib(64), Bytes(0)] {
         let mut options = Options::default();
         options.memory_max = memory_max;
@@ -182,7 +182,7 @@ fn clients_that_read_nothing_keep_nobody_from_large_reads() {
             .collect();
         for (is_rich, flags) in [(false, NONE), (true, NONE), (true, CommandFlags::DF)] {
             let mut client = Client::open(&running.socket, "disk", is_rich).unwrap();
-            // A small one before and behind, which must not get between the bytes of the large one.
+            // A small request before and after the large one, which must not get between its bytes.
             for (offset, length) in [(512, 512), (0, LARGEST), (1024, 4096)] {
                 client.send(Command::READ, flags, (offset, length), &[]).unwrap();
             }
@@ -204,7 +204,7 @@ fn a_failure_in_the_middle_of_a_large_read_is_told_or_ends_the_connection() {
     for (is_rich, flags) in [(false, NONE), (true, NONE), (true, CommandFlags::DF)] {
         let device = StagedServer::new(ModelOptions { blocks: 2048, ..ModelOptions::small(1) });
         let mut options = Options::default();
-        // Pieces of 4 KiB, the largest transfer of the model: this is more than wait for each other.
+        // Pieces of 4 KiB, the largest transfer of the model: more than may wait at once.
         options.memory_max = Bytes(0);
         let running =
             RunningServer::start(vec![export("disk", std::sync::Arc::new(device.clone()))], options);
@@ -228,7 +228,7 @@ fn a_client_that_died_with_a_request_that_is_never_answered_is_gone() {
     let running =
         RunningServer::start(vec![export("disk", std::sync::Arc::new(device.clone()))], Options::default());
     let mut client = Client::open(&running.socket, "disk", false).unwrap();
-    // More than there is memory for, so that nothing is received any more.
+    // More requests than there is memory for, so that the server stops receiving.
     for _ in 0..200 {
         client.send(Command::WRITE, NONE, (0, 512), &[1; 512]).unwrap();
     }

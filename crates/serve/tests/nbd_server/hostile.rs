@@ -1,4 +1,4 @@
-//! Clients that lie, stop in the middle, or say what nobody knows.
+//! Tests of clients that lie, stop in the middle, or send unknown messages.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -151,7 +151,7 @@ fn nonsense_ends_the_connection() {
     let mut stream = UnixStream::connect(&running.socket).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let mut all = Vec::new();
-    // A reset is an end too: the server closed with bytes unread.
+    // A reset is an end, too: the server closed with unread bytes.
     match stream.read_to_end(&mut all) {
         Ok(_) => {}
         Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
@@ -197,7 +197,8 @@ fn a_client_that_vanishes_takes_nobody_with_it() {
 #[test]
 fn a_handshake_that_stalls_is_ended() {
     let mut options = Options::default();
-    options.handshake_timeout = Duration::from_millis(200);
+    // A client that does shake hands has to be done within it.
+    options.handshake_timeout = Duration::from_secs(5);
     let running = RunningServer::start(vec![export("disk", memory(Bytes::mib(1)))], options);
     let mut client = Client::open(&running.socket, "disk", false).unwrap();
     let mut silent = UnixStream::connect(&running.socket).unwrap();

@@ -1,10 +1,10 @@
-//! Programs of others against the server: libnbd's, QEMU's, fio.
+//! Tests of the server with other programs: libnbd's, QEMU's, fio.
 
 use std::path::Path;
 use std::process::Command;
 
 use plumb_block::Bytes;
-use plumb_serve::nbd::server::{Listener, OWNER_ONLY, Options};
+use plumb_serve::nbd::server::{Listener, Options};
 use plumb_serve::nbd::uri::{Address, Uri};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -66,7 +66,7 @@ fn nbdinfo_reads_it_all() {
     assert!(output("nbdinfo", &["--list", &running.uri()]).contains("export=\"disk\""));
 }
 
-/// The URI is percent-encoded where the path needs it, and leads there.
+/// Tests that the URI is percent-encoded as the path requires, and leads to the socket.
 #[test]
 fn nbdinfo_finds_sockets_whatever_they_are_called() {
     if !has("nbdinfo") {
@@ -76,7 +76,7 @@ fn nbdinfo_finds_sockets_whatever_they_are_called() {
     for name in ["a b", "a?b&c;d#e", "100%", "\u{fc}", "q'\"", long.as_str()] {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join(name);
-        let listener = Listener::unix(&socket, OWNER_ONLY).unwrap();
+        let listener = Listener::unix(&socket).unwrap();
         let exports = vec![export("disk", memory(Bytes::mib(1)))];
         let running =
             RunningServer::start_on(exports, Options::default(), vec![listener], socket.clone(), directory);
@@ -130,7 +130,7 @@ for offset, length in ((1, 512), (8 << 20, 512), (0, 100)):
         assert error.errnum == 22 or error.errno == "EINVAL", error
 h.shutdown()
 "#;
-    // The bindings belong to the system's own Python, whatever comes first in the path.
+    // The bindings belong to the system's Python, which need not be the first in the path.
     let mut shell = Command::new("nbdsh");
     shell.env("PATH", "/usr/bin:/bin").args(["--base-allocation", "-u", &running.uri(), "-c", script]);
     let outcome = shell.output().unwrap();

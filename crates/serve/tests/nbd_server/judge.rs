@@ -1,5 +1,5 @@
-//! Tests of what the server promises, judged from outside on the reference model; and tests of the judge
-//! itself, by servers that make mistakes.
+//! Tests of the promises of the server, judged from outside on the reference model; and tests of the judge
+//! itself, with servers that make mistakes.
 
 use std::io;
 use std::path::Path;
@@ -21,14 +21,14 @@ const FUA: CommandFlags = CommandFlags::FUA;
 /// A write that takes several pieces of 4 KiB.
 const SPLIT: usize = 16 << 10;
 
-/// A server on a model, and where it is.
+/// A server on a model, and its address.
 struct Scene {
     device: StagedServer,
     running: RunningServer,
     seed: u64,
 }
 
-/// Reason why the server is not what it should be.
+/// Broken promise of the server.
 #[derive(Debug)]
 struct Wrong(String);
 
@@ -96,7 +96,7 @@ fn reads(scene: &Scene) -> Result<(), Wrong> {
     expect("what it wrote", client.read(0, SPLIT as u32)? == bytes, true)
 }
 
-/// Checks that all of `expected` is there after a power cut.
+/// Checks that all of `expected` is present after a power cut.
 fn survives(scene: &Scene, what: &str, offset: u64, expected: &[u8]) -> Result<(), Wrong> {
     scene.device.model.cut_power();
     let found = scene.client()?.read(offset, expected.len() as u32)?;
@@ -203,7 +203,7 @@ fn refused(scene: &Scene) -> Result<(), Wrong> {
     expect("what is there", reader.read(0, 512)? == filled(7, BLOCK), true)
 }
 
-/// The first promise that is broken, if one is.
+/// Fails with the first broken promise.
 fn judge(mistake: Option<Mistake>, seed: u64) -> Result<(), String> {
     for (name, scenario) in SCENARIOS {
         let scene = Scene::new(mistake, seed);

@@ -9,21 +9,21 @@ use plumb_block::{
     VolatileCache, Wait,
 };
 
-/// How much shares one lock.
+/// Number of bytes that share one lock.
 const SHARD_BYTES: usize = 1 << 20;
-/// How finely it is known what was written.
+/// Granularity of the record of written data.
 const GRAIN_BYTES: u64 = 4096;
 
 /// A device in memory.
 pub(crate) struct Memory {
     pub(crate) info: DeviceInfo,
     shards: Vec<RwLock<Vec<u8>>>,
-    /// One for each grain that holds something.
+    /// True for each grain that was written.
     written: Mutex<Vec<bool>>,
 }
 
 impl Memory {
-    /// Returns `size` bytes of zeroes, in blocks of 512 bytes.
+    /// Creates a device of `size` bytes of zeroes, in blocks of 512 bytes.
     pub(crate) fn new(size: Bytes) -> Arc<Self> {
         let count = (size.0 as usize).div_ceil(SHARD_BYTES);
         let shards = (0..count).map(|_| RwLock::new(vec![0; SHARD_BYTES])).collect();
@@ -71,7 +71,7 @@ impl Memory {
         }
     }
 
-    /// Carries a request out.
+    /// Executes a request.
     pub(crate) fn carry_out(&self, request: &mut Request) -> Outcome {
         let offset = request.range.lba.0 * self.info.logical_block.0;
         if request.op != Op::Flush && !self.info.holds(request.range) {
@@ -142,7 +142,7 @@ impl Device for SharedMemory {
     }
 }
 
-/// A queue that has done each request when it has taken it.
+/// A queue that executes each request at its submission.
 struct Inline {
     memory: Arc<Memory>,
     depth: usize,

@@ -1,5 +1,5 @@
-//! The NBD server through its socket: what clients are promised, what hostile ones get, and whether the tests
-//! of the promises notice when they are broken.
+//! Tests of the NBD server through its socket: its promises, hostile clients, and the ability of the tests to
+//! notice broken promises.
 
 mod client;
 mod connections;

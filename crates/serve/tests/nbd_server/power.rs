@@ -1,4 +1,4 @@
-//! Losses of power: whoever was connected then learns of it, whoever comes after it has lost nothing.
+//! Tests of losses of power: connected clients notice it, and later clients have lost nothing.
 
 use std::io;
 use std::sync::Arc;

@@ -1,11 +1,11 @@
-//! A server on a unix socket of its own, in a thread, until the test is over.
+//! A server on its own unix socket, in a thread, until the test is over.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use plumb_block::{Bytes, Device};
-use plumb_serve::nbd::server::{Export, Listener, OWNER_ONLY, Options, Server, Stopper};
+use plumb_serve::nbd::server::{Export, Listener, Options, Server, Stopper};
 
 use crate::nbd_server::memory::{Memory, SharedMemory};
 
@@ -29,7 +29,7 @@ impl RunningServer {
     pub(crate) fn start(exports: Vec<Export>, options: Options) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("s");
-        let listener = Listener::unix(&socket, OWNER_ONLY).unwrap();
+        let listener = Listener::unix(&socket).unwrap();
         Self::start_on(exports, options, vec![listener], socket, directory)
     }
 
@@ -51,7 +51,7 @@ impl RunningServer {
         Self::start(vec![export("disk", memory(size))], Options::default())
     }
 
-    /// Returns the address for programs that take one.
+    /// Returns the URI of the server.
     pub(crate) fn uri(&self) -> String {
         format!("nbd+unix:///?socket={}", self.socket.display())
     }

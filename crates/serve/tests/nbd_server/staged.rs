@@ -1,6 +1,6 @@
-//! The reference model as a device on which a test can stage things: requests that are held, fail, or are
-//! never answered, and power cuts. Its clock moves whenever somebody waits, and its queues have a descriptor
-//! to wait on.
+//! The reference model as a device on which a test can stage events: requests that are held, fail, or are
+//! never answered, and power cuts. Its clock advances during waits, and its queues have a descriptor to wait
+//! on.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use plumb_block::{
 };
 use rustix::event::{EventfdFlags, eventfd};
 
-/// Predicate of the requests that something is staged for.
+/// Predicate of the requests that an event applies to.
 type Which = Box<dyn Fn(Op, LbaRange) -> bool + Send>;
 
 struct Stage {
@@ -45,7 +45,7 @@ impl StagedServer {
         Self { model, clock, stage: Arc::default(), wake, transfer_max: Bytes::kib(4) }
     }
 
-    /// Holds such requests until [`release`](Self::release).
+    /// Holds requests that satisfy `which` until [`release`](Self::release).
     pub(crate) fn hold(&self, which: impl Fn(Op, LbaRange) -> bool + Send + 'static) {
         self.stage.lock().unwrap().hold = Some(Box::new(which));
     }
@@ -55,12 +55,12 @@ impl StagedServer {
         rustix::io::write(&*self.wake, &1_u64.to_ne_bytes()).unwrap();
     }
 
-    /// Ends the next such request like this; the model never sees it.
+    /// Ends the next request that satisfies `which` with `outcome`; the model never receives it.
     pub(crate) fn end_next(&self, outcome: Outcome, which: impl Fn(Op, LbaRange) -> bool + Send + 'static) {
         self.stage.lock().unwrap().end = Some((Box::new(which), outcome));
     }
 
-    /// Sets what the device says of its power from now on.
+    /// Sets the power state that the device reports from now on.
     pub(crate) fn set_power(&self, power: Power) {
         self.stage.lock().unwrap().power = power;
     }

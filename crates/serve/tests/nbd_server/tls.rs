@@ -1,4 +1,4 @@
-//! Encryption with certificates, both ways, with an outside client.
+//! Tests of encryption with certificates, in both directions, with another client.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ use crate::nbd_server::client::Client;
 use crate::nbd_server::interop::has;
 use crate::nbd_server::running::{RunningServer, export, memory};
 
-/// An authority, a server and a client certificate, as PEM; the client's in files as libnbd wants them.
+/// Certificates of an authority, a server and a client, as PEM; the client's in files as libnbd expects them.
 struct Papers {
     authority: String,
     server: (String, String),
@@ -40,7 +40,7 @@ fn papers(directory: &Path, has_client: bool) -> Papers {
     Papers { authority: authority.pem(), server }
 }
 
-/// Returns how a server encrypts with `chain` and `key`, put into `directory`.
+/// Returns the encryption options of a server with `chain` and `key`, written to `directory`.
 fn server(
     directory: &Path,
     chain: impl AsRef<[u8]>,
@@ -52,8 +52,8 @@ fn server(
     ServerTls::read(directory, is_mutual)
 }
 
-/// Returns a server on a loopback port that wants encryption, and the address for clients with the papers in
-/// `directory`.
+/// Starts a server on a loopback port that requires encryption. Returns it, and the address for clients with
+/// the certificates in `directory`.
 fn start(papers: &Papers, is_mutual: bool, directory: &Path) -> (RunningServer, String) {
     let own = tempfile::tempdir().unwrap();
     std::fs::write(own.path().join("ca-cert.pem"), &papers.authority).unwrap();
@@ -63,7 +63,7 @@ fn start(papers: &Papers, is_mutual: bool, directory: &Path) -> (RunningServer, 
     let port = listener.tcp_address().unwrap().port();
     let home = tempfile::tempdir().unwrap();
     let socket = home.path().join("s");
-    let unix = Listener::unix(&socket, 0o600).unwrap();
+    let unix = Listener::unix(&socket).unwrap();
     let exports = vec![export("disk", memory(Bytes::mib(4)))];
     let running = RunningServer::start_on(exports, options, vec![listener, unix], socket, home);
     (running, format!("nbds://localhost:{port}/disk?tls-certificates={}", directory.display()))
@@ -102,7 +102,7 @@ fn a_client_without_a_certificate_is_turned_away_where_one_is_wanted() {
     std::fs::remove_file(directory.path().join("client-cert.pem")).unwrap();
     std::fs::remove_file(directory.path().join("client-key.pem")).unwrap();
     assert!(nbdinfo_size(&uri).is_err());
-    // Another authority's client, who trusts this server.
+    // A client of another authority, which trusts this server.
     let stranger = tempfile::tempdir().unwrap();
     drop(papers(stranger.path(), true));
     std::fs::write(stranger.path().join("ca-cert.pem"), &known.authority).unwrap();

@@ -1,5 +1,5 @@
-//! Wrong servers, one mistake each, for the tests of the judge: what a broken server would do to the device's
-//! requests and answers is done by a layer between a right server and the device.
+//! Wrong servers, one mistake each, for the tests of the judge: a layer between a correct server and the
+//! device changes requests and answers as a wrong server would.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use plumb_block::{
     QueueFull, QueueOptions, Request, Result, Tag, Wait,
 };
 
-/// One way to break what the server promises.
+/// A broken promise of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mistake {
-    /// A flush is answered when it was handed to the device, not when the device has done it.
+    /// A flush is answered when it was handed to the device, not when the device has completed it.
     FlushAnsweredEarly,
     /// A flush is sent to the device only if this connection has written.
     FlushOfOwnWritesOnly,
@@ -28,7 +28,7 @@ pub(crate) enum Mistake {
     SplitAnsweredAtFirstPiece,
     /// Only the first piece of a write in several pieces can fail it.
     SplitErrorForgotten,
-    /// The last block is taken for outside.
+    /// The last block counts as outside.
     LastBlockRefused,
     /// Zeroes that must keep the space are discarded instead.
     ZeroesAsDiscard,
@@ -36,9 +36,9 @@ pub(crate) enum Mistake {
     FastZeroIgnored,
     /// The reply to a read carries a buffer into which nothing was read.
     ReadFromStaleBuffer,
-    /// A request of which nobody knows how it ended is answered as done.
+    /// A request with an unknown outcome is answered as done.
     UnknownAnsweredAsDone,
-    /// Writes to a read-only export are carried out.
+    /// Writes to a read-only export are executed.
     ReadOnlyIgnored,
 }
 
@@ -61,7 +61,7 @@ impl Mistake {
     ];
 }
 
-/// A device behind a mistake.
+/// A device behind a layer with a mistake.
 pub(crate) struct Wrong {
     pub(crate) inner: Arc<dyn Device>,
     pub(crate) mistake: Mistake,
@@ -98,7 +98,7 @@ impl Device for Wrong {
     }
 }
 
-/// The tag of what is answered already.
+/// Tag of requests that are answered already.
 const ANSWERED: Tag = Tag(u64::MAX);
 
 struct WrongQueue {
@@ -113,7 +113,7 @@ struct WrongQueue {
 }
 
 impl WrongQueue {
-    /// Returns true if `request` goes on where the one before it ended: a further piece.
+    /// Returns true if `request` is a further piece: it starts where the previous one ended.
     fn is_further_piece(&self, request: &Request) -> bool {
         self.before.is_some_and(|(op, range)| op == request.op && range.end() == request.range.lba)
     }
@@ -166,7 +166,7 @@ impl Queue for WrongQueue {
             _ => Payload::None,
         };
         self.early.push((request.tag, payload, Outcome::Done));
-        // The device carries it out all the same.
+        // The device executes the request anyway.
         let goes_on = matches!(
             self.mistake,
             Mistake::FlushAnsweredEarly | Mistake::SplitAnsweredAtFirstPiece | Mistake::SplitErrorForgotten

@@ -1,4 +1,4 @@
-//! The client of a world: the product's, over streams in memory.
+//! The client of a world: the real one, over streams in memory.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::server::Server;
 /// Depth of a queue.
 const DEPTH: u32 = 12;
 
-/// A client: it negotiates, and then has queues.
+/// A client, first negotiating, then with queues.
 pub(super) struct Client {
     time: Time,
     uri: Uri,
@@ -44,12 +44,12 @@ impl Client {
         !self.queues.is_empty()
     }
 
-    /// Number of queues, one for each connection.
+    /// Returns the number of queues, one for each connection.
     pub(super) fn queues(&self) -> u64 {
         self.queues.len() as u64
     }
 
-    /// Continues to negotiate; the queues are opened once all connections are made.
+    /// Continues to negotiate; opens the queues once all connections are made.
     ///
     /// # Errors
     /// If a negotiation fails.
@@ -81,7 +81,7 @@ impl Client {
         self.queues[queue as usize].submit(request).is_ok()
     }
 
-    /// Lets each queue send and receive, and takes what has completed.
+    /// Lets each queue send and receive, and returns the completions.
     ///
     /// # Errors
     /// If a queue breaks.

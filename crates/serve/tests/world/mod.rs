@@ -9,11 +9,11 @@
 //!                             cache: CachedDevice ──► drives: log, its mirror, backing (errors, cuts)
 //! ```
 //!
-//! `PLUMB_SEED` is the first seed and `PLUMB_WORLDS` how many follow; without them 400 from seed 1 on. With
-//! `PLUMB_TRACE` a world prints what happens.
+//! `PLUMB_SEED` is the first seed, `PLUMB_WORLDS` the number of seeds; the default is 400 from seed 1 on.
+//! With `PLUMB_TRACE` a world prints its events.
 //!
-//! What is not modelled: TLS, several clients with writes of their own, the operator's orders to a cache (the
-//! histories of `plumb_cache` have those).
+//! Not modelled: TLS, several clients with separate writes, and the operator's orders to a cache (which are
+//! in the histories of `plumb_cache`).
 
 mod client;
 mod network;
@@ -28,7 +28,7 @@ use std::time::Instant;
 use planted::PlantedFault;
 use stack::World;
 
-/// Number of seeds of the test run.
+/// Number of seeds in the test run.
 const WORLDS: u64 = 400;
 
 fn number(variable: &str, default: u64) -> u64 {
@@ -38,7 +38,7 @@ fn number(variable: &str, default: u64) -> u64 {
 /// Returns the digest of the history of `seed`.
 ///
 /// # Errors
-/// What went wrong, with the seed.
+/// Fails with a description of what went wrong, with the seed.
 fn run(seed: u64, planted: Option<PlantedFault>) -> Result<u64, String> {
     let run = std::panic::AssertUnwindSafe(|| World::new(seed, planted).and_then(World::run));
     let outcome = std::panic::catch_unwind(run).unwrap_or_else(|_| Err("a panic".to_owned()));

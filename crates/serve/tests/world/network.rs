@@ -10,7 +10,7 @@ use plumb_serve::nbd::Transport;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng as _;
 
-/// A stream takes no more than this before its reader has read.
+/// Maximum number of bytes in a stream that its reader has not read.
 const CAPACITY: usize = 64 << 10;
 
 /// All streams of a world.
@@ -22,7 +22,7 @@ pub(super) struct Network {
 struct State {
     chance: Xoshiro256PlusPlus,
     pipes: Vec<Pipe>,
-    /// Number of bytes that were sent and received.
+    /// Number of bytes sent and received.
     traffic: u64,
 }
 
@@ -32,13 +32,13 @@ struct Pipe {
     /// Pieces in order, each with the time of its delivery.
     pieces: VecDeque<(Nanos, VecDeque<u8>)>,
     bytes: usize,
-    /// When the reader sees the end.
+    /// Time at which the reader sees the end.
     ends_at: Option<Nanos>,
     is_broken: bool,
 }
 
 impl Network {
-    /// Returns a network without streams, whose delays follow from `seed`.
+    /// Creates a network without streams, with delays determined by `seed`.
     pub(super) fn new(clock: &Arc<VirtualClock>, seed: u64) -> Arc<Self> {
         let state = State { chance: Xoshiro256PlusPlus::seed_from_u64(seed), pipes: Vec::new(), traffic: 0 };
         let network = Arc::new(Self { clock: Arc::clone(clock), state: Mutex::new(state) });
@@ -51,12 +51,12 @@ impl Network {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the number of bytes that were sent and received until now.
+    /// Returns the number of bytes sent and received so far.
     pub(super) fn traffic(&self) -> u64 {
         self.state().traffic
     }
 
-    /// Returns a new stream: the ends of the client and of the server.
+    /// Creates a stream. Returns the ends of the client and of the server.
     pub(super) fn stream(self: &Arc<Self>) -> (End, End) {
         let mut state = self.state();
         let first = state.pipes.len();
@@ -65,7 +65,7 @@ impl Network {
         (end(first, first + 1), end(first + 1, first))
     }
 
-    /// Breaks every stream: what is on its way is lost.
+    /// Breaks every stream: bytes in transit are lost.
     pub(super) fn break_all(&self) {
         self.state().pipes.iter_mut().for_each(Pipe::break_off);
     }
@@ -167,7 +167,7 @@ impl Transport for End {
     }
 }
 
-/// The other side reads what was sent, and then the end.
+/// The other side reads the sent bytes, and then the end.
 impl Drop for End {
     fn drop(&mut self) {
         let now = self.network.clock.now();

@@ -1,4 +1,4 @@
-//! Faults that are planted between the server and the cache, to see whether the world finds them.
+//! Faults that are planted between the server and the cache, to test whether the world finds them.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -13,17 +13,17 @@ use plumb_block::{
 /// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PlantedFault {
-    /// Flushes are answered and not carried out.
+    /// Flushes are answered but not executed.
     DroppedFlush,
-    /// A flush is carried out only if something was written on its own connection.
+    /// A flush is executed only if its own connection has written.
     FlushOfOneConnection,
     /// A write with FUA is a plain write.
     LostFua,
     /// Writes are acknowledged before they are in the log.
     EarlyAcknowledgement,
-    /// A write is acknowledged, and carried out after the one that follows it.
+    /// A write is acknowledged, but executed after the next one.
     WrongOrder,
-    /// A block that was read once reads as it did then.
+    /// A block that was read once always reads as it did then.
     StaleRead,
     /// The answer to one write carries the cookie of another one.
     OtherCookie,
@@ -77,32 +77,32 @@ struct FaultyQueue {
     planted: PlantedFault,
     block: usize,
     read: Arc<Mutex<BTreeMap<u64, Vec<u8>>>>,
-    /// Completions that the device has no part in.
+    /// Completions without the device.
     early: Vec<Completion>,
-    /// Operation and first block of what the device has.
+    /// Operation and first block of the device's requests.
     in_flight: BTreeMap<Tag, (Op, u64)>,
-    /// Tags under which a completion is reported in place of its own.
+    /// Tags under which completions are reported instead of their own.
     aliases: BTreeMap<Tag, Tag>,
     held: Option<Request>,
     has_written: bool,
 }
 
-/// Marks the tag of a request that was answered before it was carried out.
+/// Bit in the tag of a request that was answered before it was executed.
 const ANSWERED: u64 = 1 << 63;
 
 impl FaultyQueue {
-    /// Answers a request now.
+    /// Answers a request at once.
     fn answer(&mut self, tag: Tag) {
         let (outcome, now) = (Outcome::Done, Nanos::ZERO);
         let payload = Payload::None;
         self.early.push(Completion { tag, outcome, submitted_at: now, completed_at: now, payload });
     }
 
-    /// Hands a request over that was answered already.
+    /// Submits a request that was answered already.
     fn carry_out(&mut self, mut request: Request) {
         request.tag = Tag(request.tag.0 | ANSWERED);
-        // A queue with room for all slots of the server has room for this one; if not, the write is lost,
-        // which is a fault as good.
+        // A queue with room for all slots of the server has room for this request; otherwise the write is
+        // lost, which is a fault, too.
         self.inner.submit(request).ok();
     }
 

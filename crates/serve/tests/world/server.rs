@@ -23,7 +23,7 @@ const SIZE: Bytes = Bytes::mib(64);
 const SEGMENT: Bytes = Bytes::kib(64);
 
 thread_local! {
-    /// Memory of the caches of this thread, one after the other.
+    /// Memory of the successive caches of this thread.
     static MEMORY: Pool = pool(BUFFER, BUFFERS_MIN);
 }
 
@@ -32,7 +32,7 @@ pub(super) fn pool(buffer: Bytes, count: u32) -> Pool {
     Pool::new(PoolShape { buffer, count, alignment: Bytes::kib(4) }).unwrap()
 }
 
-/// The machine: its drives, and how its cache is set.
+/// The machine: its drives, and the settings of its cache.
 pub(super) struct Machine {
     pub(super) time: Time,
     /// The legs of the log, and then the backing device.
@@ -42,10 +42,10 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Drives with a cache newly made on them.
+    /// Creates drives with a new cache on them.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If the cache cannot be created.
     pub(super) fn new(
         time: &Time,
         planted: Option<PlantedFault>,
@@ -84,7 +84,7 @@ impl Machine {
         Members { legs: devices.into_iter().map(Some).collect(), backing }
     }
 
-    /// Starts a server: the cache recovers first.
+    /// Starts a server, whose cache recovers first.
     ///
     /// # Errors
     /// If the cache cannot be opened.
@@ -118,7 +118,7 @@ pub(super) struct Server {
     connections: Vec<Peer>,
 }
 
-/// A connection, and what it waits for.
+/// A connection, and the event that it waits for.
 struct Peer {
     connection: Connection,
     stream: End,
@@ -126,12 +126,12 @@ struct Peer {
 }
 
 impl Server {
-    /// A client has come.
+    /// Accepts a client.
     pub(super) fn accept(&mut self, stream: End) {
         self.connections.push(Peer { connection: self.exports.connect(), stream, until: None });
     }
 
-    /// Lets each connection take a turn. Returns true if any of them got further.
+    /// Lets each connection take a turn. Returns true if any made progress.
     pub(super) fn advance(&mut self, now: Nanos) -> bool {
         let mut has_moved = false;
         self.connections.retain_mut(|Peer { connection, stream, until }| {
@@ -153,13 +153,13 @@ impl Server {
         has_moved
     }
 
-    /// Returns when a connection is to take a turn although nothing happens.
+    /// Returns the time at which a connection must take a turn without an event.
     pub(super) fn until(&self) -> Option<Nanos> {
         self.connections.iter().filter_map(|peer| peer.until).min()
     }
 }
 
-/// The process ends at once, as one that is killed.
+/// Ends the process at once, as a kill does.
 impl Drop for Server {
     fn drop(&mut self) {
         self.cache.halt();

@@ -1,8 +1,8 @@
 //! A world: everything from the client to the drives, one history of it, and the oracle that judges it.
 //!
-//! A power cut of everything, a killed server and a broken connection leave what the contract says; a drive
-//! that loses its power alone ends every connection, and the server is started again. Errors of drives are
-//! injected in some histories only: requests may fail in those, but nothing wrong is ever read.
+//! A power cut of everything, a killed server and a broken connection leave a state that the contract allows.
+//! A drive that loses its power alone ends every connection, and the server is started again. Errors of
+//! drives are injected only in some histories, in which requests may fail, but wrong data is never read.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -26,17 +26,17 @@ use super::server::{Machine, Server, pool};
 
 /// ENOTCONN: a request that was not sent because the connection is lost.
 const NOT_CONNECTED: Errno = Errno(107);
-/// Number of turns after which a history that does not settle is stuck.
+/// Number of turns after which a history that does not settle counts as stuck.
 const PATIENCE: u32 = 100_000;
 /// The longest request, in bytes.
 const LENGTH_MAX: u64 = 64 << 10;
-/// Most requests lie in the first so many blocks, so that they overlap.
+/// Number of blocks at the start that receive most requests, so that these overlap.
 const HOT: u64 = 24;
-/// Largest number of times that a recovery is cut off.
+/// Maximum number of interruptions of a recovery.
 const RECOVERIES_MAX: u32 = 6;
 
 thread_local! {
-    /// Memory of the clients of this thread, one after the other.
+    /// Memory of the successive clients of this thread.
     static MEMORY: Pool = pool(plumb_block::Bytes(LENGTH_MAX), 64);
 }
 
@@ -56,7 +56,7 @@ pub(super) struct World {
     tag: u64,
     /// True if drives of this history may fail.
     has_faults: bool,
-    /// True if something failed for good or for bad: requests may fail.
+    /// True if something has failed, so that requests may fail.
     is_broken: bool,
     /// True if the connections of the client are lost, or about to be.
     is_disconnected: bool,
@@ -101,7 +101,7 @@ impl World {
         Ok(world)
     }
 
-    /// Runs the history; its digest.
+    /// Runs the history. Returns its digest.
     pub(super) fn run(mut self) -> Result<u64, String> {
         for number in 0..40 + below(&mut self.chance, 60) {
             if self.is_hopeless {
@@ -216,21 +216,21 @@ impl World {
         let request = Request { tag: Tag(self.tag), op, range, payload, deadline: None };
         let queue = below(&mut self.chance, queues);
         let client = self.client.as_mut().ok_or("no client")?;
-        // No more are in flight than a queue holds.
+        // Requests in flight never exceed the capacity of a queue.
         if !client.submit(queue, request) {
             return Err("a queue is full before its depth is reached".to_owned());
         }
         if self.oracle.pending() >= 10 { self.settle() } else { Ok(()) }
     }
 
-    /// Lets everybody go as far as they get, or time go on to the next event. Returns false if there is none.
+    /// Lets all parts make progress, or advances time to the next event. Returns false if there is none.
     fn advance(&mut self) -> Result<bool, String> {
         let before = self.network.traffic();
         let mut has_moved = self.server.as_mut().is_some_and(|server| server.advance(self.clock.now()));
         if let Some(client) = &mut self.client {
             match client.negotiate(&self.memory) {
                 Ok(has_negotiated) => has_moved |= has_negotiated,
-                // Whoever comes while there is no power is sent away.
+                // Clients that come without power are rejected.
                 Err(_) if self.machine.is_cut() => {
                     self.client = None;
                     return Ok(true);
@@ -279,7 +279,7 @@ impl World {
         Err(format!("so much has happened, and {} is not answered", self.oracle.waiting()))
     }
 
-    /// Reads all that was ever written, and a little that was not.
+    /// Reads everything that was ever written, and a little that was not.
     fn verify(&mut self) -> Result<(), String> {
         if self.is_hopeless {
             return Ok(());
@@ -293,18 +293,18 @@ impl World {
         self.settle()
     }
 
-    /// The process of the server is killed, and started again.
+    /// Kills the process of the server, and starts it again.
     fn kill(&mut self) -> Result<(), String> {
         self.trace("the server is killed");
         self.oracle.kill();
         self.stop();
-        // The kernel waits for what a process has at a device before it is gone.
+        // The kernel waits for requests of a process at a device before the process ends.
         let until = self.clock.now() + Nanos::secs(1);
         while self.clock.advance(until) < until {}
         self.start()
     }
 
-    /// One drive loses its power, which ends all connections; then the server is started again.
+    /// Cuts the power of one drive, which ends all connections, and starts the server again.
     fn cut_one(&mut self) -> Result<(), String> {
         let index = self.weak_drive();
         self.trace(&format!("the power of drive {index} is cut"));
@@ -319,18 +319,18 @@ impl World {
     }
 
     /// Returns the number of the drive that loses its power alone: the backing device, or always the same
-    /// leg. If it were now one leg of a mirror and now the other, either would have gone on alone, and nobody
-    /// could say which one counts.
+    /// leg. If different legs of a mirror lost it, each would have continued alone, and it would be
+    /// undecidable which one counts.
     fn weak_drive(&mut self) -> usize {
         if below(&mut self.chance, 2) == 0 { 0 } else { self.machine.drives.len() - 1 }
     }
 
-    /// The server is started again after a drive lost its power.
+    /// Starts the server again after a drive lost its power.
     fn restart_after_cut(&mut self) -> Result<(), String> {
         self.stop();
         self.oracle.cut();
         if below(&mut self.chance, 4) == 0 {
-            // Recovery is cut off, too, if it has so much to do.
+            // Recovery is interrupted, too, if it takes long enough.
             self.power_on();
             let index = self.weak_drive();
             let words = ["write", "flush", "read"];

@@ -1,7 +1,7 @@
-//! Commands to the server that are not answered yet, by cookie.
+//! Unanswered commands at the server, by cookie.
 //!
-//! A cookie is a number in a table and the number of commands until then, so that an answer to nobody, or a
-//! second answer, is recognised.
+//! A cookie combines a table index and a command count, so that an unexpected or duplicate answer is
+//! recognised.
 
 use plumb_block::Errno;
 
@@ -9,20 +9,20 @@ use super::coverage::Coverage;
 use crate::nbd::wire::{BlockDescriptor, Command, CommandFlags, Cookie};
 use crate::slab::Slab;
 
-/// One command under way.
+/// An unanswered command.
 #[derive(Debug)]
 pub(super) struct PendingCommand {
-    /// The job that it is a piece of.
+    /// Job to which it belongs.
     pub(super) job: u32,
     pub(super) command: Command,
     pub(super) flags: CommandFlags,
     pub(super) offset: u64,
     pub(super) length: u32,
-    /// Set of the bytes of a read that have come.
+    /// Received bytes of a read.
     pub(super) coverage: Coverage,
-    /// The first error that a chunk reported.
+    /// First error reported by a chunk.
     pub(super) failed: Option<Errno>,
-    /// Content of a block status.
+    /// Received block status.
     pub(super) status: Vec<BlockDescriptor>,
 }
 
@@ -33,7 +33,7 @@ impl PendingCommand {
     }
 }
 
-/// All commands under way on one connection.
+/// All unanswered commands of a connection.
 #[derive(Default)]
 pub(super) struct Commands {
     asked: Slab<(u32, PendingCommand)>,
@@ -41,7 +41,7 @@ pub(super) struct Commands {
 }
 
 impl Commands {
-    /// Enters a command.
+    /// Adds a command.
     pub(super) fn enter(&mut self, asked: PendingCommand) -> Cookie {
         self.count = self.count.wrapping_add(1);
         let number = self.asked.insert((self.count, asked));
@@ -54,13 +54,13 @@ impl Commands {
         (u64::from(*count) == cookie.0 >> 32).then_some(asked)
     }
 
-    /// Notes that the command with this cookie is over.
+    /// Removes the command with this cookie.
     pub(super) fn finish(&mut self, cookie: Cookie) -> Option<PendingCommand> {
         self.get(cookie)?;
         self.asked.remove(cookie.0 as u32).map(|(_, asked)| asked)
     }
 
-    /// Returns true if nothing is under way.
+    /// Returns true if there are no unanswered commands.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.asked.numbers(|_| true).is_empty()

@@ -1,5 +1,5 @@
-//! All connections of a device. They are made together, before the first request, and the first that is lost
-//! ends them all.
+//! All connections of a device. They are created together, before the first request, and losing one ends them
+//! all.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -18,23 +18,23 @@ use super::socket::{self, Deadline};
 use crate::nbd::transport::Socket;
 use crate::nbd::uri::Uri;
 
-/// More connections than this are not made, whatever is asked.
+/// Maximum number of connections.
 const CONNECTIONS_MAX: u32 = 64;
 
-/// The connections of a device, at least one, all to one server.
+/// Connections of a device, at least one, all to one server.
 pub(super) struct Connections {
     pub(super) uri: Uri,
     pub(super) options: Options,
     pub(super) common: Arc<Common>,
     pub(super) links: Vec<Arc<Link>>,
     pub(super) export: Arc<Export>,
-    /// Reason why there are none any more.
+    /// Reason why all connections were given up.
     lost: OnceLock<String>,
 }
 
 impl Connections {
-    /// Makes all connections. With the first it is then made sure that the server that took it was there
-    /// until the last was made: so they all lead to one.
+    /// Creates all connections. Afterwards verifies that the first one's server is still there, which proves
+    /// that all lead to the same server.
     pub(super) fn connect(uri: Uri, options: Options) -> Result<Self, ConnectError> {
         let until = options.time.now().saturating_add(options.connect_timeout);
         let (first, way) = negotiated(&uri, &options, until)?;
@@ -51,10 +51,10 @@ impl Connections {
         Ok(all)
     }
 
-    /// Returns the connections over these ways, all to one server.
+    /// Creates the set from negotiated connections, all to one server.
     ///
     /// # Errors
-    /// If there is none, or they were told different things about the export.
+    /// If there is none, or they negotiated different properties.
     pub(super) fn over(uri: Uri, options: Options, ways: Vec<(Export, Way)>) -> Result<Self, ConnectError> {
         let Some((first, _)) = ways.first() else {
             return Err(refused(&uri, "it has no connection".to_owned()));
@@ -69,36 +69,36 @@ impl Connections {
         Ok(Self { uri, options, common, links, export, lost: OnceLock::new() })
     }
 
-    /// Returns the connection for the queue number `lane`.
+    /// Returns the connection for queue number `lane`.
     pub(super) fn link_for(&self, lane: usize) -> &Arc<Link> {
         &self.links[lane % self.links.len()]
     }
 
-    /// Notes that one of them is lost: all are given up. Those who wait for another see it end.
+    /// Gives up all connections because one is lost. Waiting users of the others see theirs end.
     pub(super) fn lost(&self, because: &str) {
         if self.lost.set(because.to_owned()).is_ok() {
             self.links.iter().for_each(|link| link.cut());
         }
     }
 
-    /// Returns why there are none any more, if so.
+    /// Returns the reason why the connections were given up, if they were.
     pub(super) fn why_lost(&self) -> Option<&str> {
         self.lost.get().map(String::as_str)
     }
 }
 
-/// Asks the server at the other end of `link` for a block.
+/// Reads a block to check that the server of `link` responds.
 fn still_there(link: &Arc<Link>, timeout: Nanos) -> Result<(), String> {
     let until = link.time().now().saturating_add(timeout);
     let block = LbaRange::new(plumb_block::Lba(0), 1);
     match single::request(link, Request::read(Tag(0), block), until) {
-        // A block that cannot be read was answered for all that.
+        // An unreadable block is a response, too.
         Ok(_) => Ok(()),
         Err(lost) => Err(format!("it went away while connections to it were made: {}", lost.0)),
     }
 }
 
-/// Connects to the server and negotiates, by `until`.
+/// Connects to the server and negotiates, until `until`.
 fn negotiated(uri: &Uri, options: &Options, until: Nanos) -> Result<(Export, Way), ConnectError> {
     let place = uri.to_string();
     let io = |operation, source: io::Error| match source.kind() {

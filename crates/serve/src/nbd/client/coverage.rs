@@ -1,10 +1,10 @@
-//! Set of the bytes of a read that have come: chunks may come in any order, each byte once.
+//! Set of the received bytes of a read: chunks may arrive in any order, each byte once.
 
-/// More separate runs than this, and the server is up to no good.
+/// Maximum number of separate runs; more indicate a malicious server.
 const RUNS_MAX: usize = 4096;
 
-/// A set of bytes: a run from the first byte on, which is all there is in the common case, and other runs in
-/// order that do not touch.
+/// A set of bytes: a run from the first byte on, which suffices in the common case, and other separate runs
+/// in order.
 #[derive(Debug, Default)]
 pub(super) struct Coverage {
     head: u32,
@@ -13,8 +13,8 @@ pub(super) struct Coverage {
 }
 
 impl Coverage {
-    /// Adds `start..end`, which is not empty; whether none of it was there before (and it is not one run too
-    /// many).
+    /// Adds `start..end`, which must not be empty. Returns false if a part of it was there already, or there
+    /// are too many runs.
     pub(super) fn add(&mut self, start: u32, end: u32) -> bool {
         let place = self.rest.partition_point(|run| run.1 <= start);
         if start < self.head || self.rest.get(place).is_some_and(|run| run.0 < end) {
@@ -42,7 +42,7 @@ impl Coverage {
         }
     }
 
-    /// Returns true if it is all of `0..length`.
+    /// Returns true if it covers `0..length`.
     pub(super) fn is_whole(&self, length: u32) -> bool {
         self.head == length && self.rest.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Reasons why an export could not be opened, and what requests fail with once its connection is lost.
+//! Errors of opening an export, and the error of requests after the connection is lost.
 
 use std::io;
 
@@ -9,17 +9,17 @@ use crate::nbd::wire::WireError;
 /// ENOTCONN: the error of requests once the connection is lost.
 pub(super) const NOT_CONNECTED: Errno = Errno(107);
 
-/// Reason why an export could not be opened. `place` is its URI.
+/// Error of opening an export. `place` is its URI.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The server cannot be reached, or the connection broke.
+    /// The server is unreachable, or the connection broke.
     #[error("cannot {operation} {place}")]
     Io {
         /// Action that failed, as a verb.
         operation: &'static str,
-        /// Where.
+        /// URI of the export.
         place: String,
-        /// Reason why it failed.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The server did not answer in time.
@@ -28,33 +28,33 @@ pub enum ConnectError {
          neither stopped nor busy with as many clients as it takes"
     )]
     Silent {
-        /// Where.
+        /// URI of the export.
         place: String,
         /// Time waited in seconds.
         seconds: u64,
     },
-    /// The server sent something that is not the protocol.
+    /// The server violated the protocol.
     #[error("{place} does not speak NBD as expected")]
     Protocol {
-        /// Where.
+        /// URI of the export.
         place: String,
         /// Violation of the protocol.
         source: WireError,
     },
-    /// The server said no, or what it offers cannot be used.
+    /// The server refused, or its offer is unusable.
     #[error("{place}: {because}")]
     Refused {
-        /// Where.
+        /// URI of the export.
         place: String,
-        /// Why, and what to do.
+        /// Reason, and what to do.
         because: String,
     },
-    /// Certificates or the encryption itself.
+    /// Problem of certificates or encryption.
     #[error("TLS with {place}: {because}")]
     Tls {
-        /// Where.
+        /// URI of the export.
         place: String,
-        /// Why, and what to do.
+        /// Reason, and what to do.
         because: String,
     },
 }

@@ -1,19 +1,19 @@
-//! Negotiated properties of an export, and the commands that requests become under them.
+//! Negotiated properties of an export, and the translation of requests to commands.
 
-use plumb_block::{Bytes, DeviceInfo, Errno, Op, Payload, Request, VolatileCache};
+use plumb_block::{Bytes, DeviceInfo, Errno, Op, Request, VolatileCache};
 
 use crate::nbd::wire::{Command, CommandFlags, PAYLOAD_MAX_BYTES, TransmissionFlags};
 
-/// Logical blocks are no smaller: what the waist promises.
+/// Minimum logical block size, guaranteed to users of a device.
 const BLOCK_MIN_BYTES: u64 = 512;
-/// The largest grid that is believed.
+/// Maximum accepted block size.
 const BLOCK_MAX_BYTES: u32 = 1 << 20;
-/// The largest piece of a discard: a multiple of any block, and far from the 32 bits of the field.
+/// Maximum size of a discard: a multiple of any block, and well below the 32-bit limit of the field.
 const TRIM_MAX_BYTES: u64 = 1 << 30;
-/// The largest piece of zeroes that have to be sent as bytes.
+/// Maximum size of a piece of zeroes that must be sent as data.
 const ZEROES_MAX_BYTES: u64 = 1 << 20;
 
-/// Block sizes as a server states them, in bytes.
+/// Block sizes reported by a server, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BlockSizes {
     pub(super) minimum: u32,
@@ -21,16 +21,16 @@ pub(super) struct BlockSizes {
     pub(super) maximum: u32,
 }
 
-/// Sizes that the protocol prescribes for a server that states none.
+/// Sizes defined by the protocol for a server that reports none.
 const UNSTATED: BlockSizes = BlockSizes { minimum: 1, preferred: 4096, maximum: PAYLOAD_MAX_BYTES };
 
-/// An export as negotiated.
+/// A negotiated export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Export {
     pub(super) flags: TransmissionFlags,
     /// True if reads are answered in chunks.
     pub(super) is_structured: bool,
-    /// The number of `base:allocation`, if the server has it.
+    /// Number of `base:allocation`, if supported by the server.
     pub(super) allocation_context: Option<u32>,
     size: u64,
     logical_block: u64,
@@ -38,18 +38,18 @@ pub(super) struct Export {
     transfer_max: u64,
 }
 
-/// Command that a request becomes.
+/// Command for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Plan {
     pub(super) command: Command,
     pub(super) flags: CommandFlags,
     pub(super) offset: u64,
     pub(super) length: u64,
-    /// The length of the largest piece.
+    /// Maximum length of a piece.
     pub(super) piece_max: u64,
-    /// True if a flush has to follow, for want of FUA.
+    /// True if a flush must follow because FUA is not supported.
     pub(super) then_flush: bool,
-    /// True if it is a write of zeroes made from bytes.
+    /// True if zeroes must be sent as data.
     pub(super) sends_zeroes: bool,
 }
 
@@ -61,10 +61,10 @@ impl Plan {
 }
 
 impl Export {
-    /// Returns an export of `size` bytes.
+    /// Creates an export of `size` bytes.
     ///
     /// # Errors
-    /// If the numbers cannot be; in words.
+    /// If the numbers are invalid; with a description.
     pub(super) fn new(
         size: u64,
         flags: TransmissionFlags,
@@ -104,12 +104,12 @@ impl Export {
         self.flags.has(flags)
     }
 
-    /// Returns true if several connections are one to a flush.
+    /// Returns true if a flush on one connection covers all.
     pub(super) fn is_multi_conn(&self) -> bool {
         self.can(TransmissionFlags::CAN_MULTI_CONN)
     }
 
-    /// Returns true if all but reads and flushes is refused.
+    /// Returns true if only reads and flushes are permitted.
     pub(super) fn is_read_only(&self) -> bool {
         self.can(TransmissionFlags::READ_ONLY)
     }
@@ -119,16 +119,16 @@ impl Export {
         self.logical_block
     }
 
-    /// Returns the export as a device called `name`.
+    /// Describes the export as a device called `name`.
     ///
-    /// A server that understands FLUSH is taken to have a volatile cache that is on. One that does not says
-    /// nothing at all about where writes are: not that they are durable. So its cache is unknown.
+    /// A server that supports FLUSH is assumed to have an enabled volatile cache. Without FLUSH nothing is
+    /// known about durability, so the cache is unknown.
     pub(super) fn info(&self, name: &str) -> DeviceInfo {
         let can_trim = self.can(TransmissionFlags::SEND_TRIM) && !self.is_read_only();
         let cached = self.can(TransmissionFlags::SEND_FLUSH);
         DeviceInfo {
             physical_block: Bytes(self.physical_block),
-            // Sockets take bytes from any address.
+            // Sockets accept data at any address.
             dma_alignment: Bytes(1),
             transfer_max: Bytes(self.transfer_max),
             discard_max: Bytes(if can_trim { self.size.min(TRIM_MAX_BYTES) } else { 0 }),
@@ -139,10 +139,11 @@ impl Export {
         }
     }
 
-    /// Returns the command that `request` becomes.
+    /// Returns the command for `request`.
     ///
     /// # Errors
-    /// EINVAL off the device or off its grid, EOPNOTSUPP and EROFS for what the export cannot do.
+    /// EINVAL outside the device or off its grid, EOPNOTSUPP and EROFS for operations that the export does
+    /// not support.
     pub(super) fn plan(&self, request: &Request) -> Result<Plan, Errno> {
         if request.op == Op::Flush {
             return self.plan_flush();
@@ -200,7 +201,7 @@ impl Export {
         Ok(plan)
     }
 
-    /// Returns where a request is, in bytes, if its payload fits to it.
+    /// Returns offset and length of a request in bytes, if its payload fits.
     fn place(&self, request: &Request) -> Result<(u64, u64), Errno> {
         let block = self.logical_block;
         let range = request.range;
@@ -209,20 +210,13 @@ impl Export {
             return Err(Errno::EINVAL);
         }
         let length = range.nlb * block;
-        let fits = match (request.op, &request.payload) {
-            (Op::Read, Payload::None) | (Op::Write { .. }, Payload::Pattern(_)) => true,
-            (Op::Read, Payload::Into(buffer)) => buffer.len() as u64 == length,
-            (Op::Write { .. }, Payload::Bytes(bytes)) => bytes.len() as u64 == length,
-            (Op::Discard | Op::WriteZeroes { .. }, _) => true,
-            _ => false,
-        };
-        if fits { Ok((range.lba.0 * block, length)) } else { Err(Errno::EINVAL) }
+        if request.carries(Bytes(length)) { Ok((range.lba.0 * block, length)) } else { Err(Errno::EINVAL) }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use plumb_block::{Lba, LbaRange, Tag};
+    use plumb_block::{Lba, LbaRange, Payload, Tag};
 
     use super::*;
 

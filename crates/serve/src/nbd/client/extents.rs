@@ -1,4 +1,4 @@
-//! Extents of the blocks, by block status in `base:allocation`.
+//! Extents of the blocks, from block status in `base:allocation`.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use super::link::{Link, Lost};
 use super::single;
 use crate::nbd::wire::BlockDescriptor;
 
-/// The largest question: a multiple of any block, and within the 32 bits of the field.
+/// Maximum length of a query: a multiple of any block, and below the 32-bit limit of the field.
 const QUESTION_MAX_BYTES: u64 = 1 << 30;
 
-/// Reason why the extents are not known.
+/// Reason why the extents are unknown.
 pub(super) enum NoExtents {
     Lost(Lost),
     Failed(Errno),
@@ -39,10 +39,10 @@ pub(super) fn extents(link: &Arc<Link>, range: LbaRange, timeout: Nanos) -> Resu
     Ok(found.extents)
 }
 
-/// Runs of bytes that become runs of blocks.
+/// Conversion of runs of bytes to runs of blocks.
 struct ExtentRuns {
     block: u64,
-    /// The first block of which nothing is known yet.
+    /// First block whose state is unknown yet.
     cursor: u64,
     end: u64,
     extents: Vec<Extent>,
@@ -55,19 +55,18 @@ impl ExtentRuns {
         for descriptor in descriptors {
             at = at.saturating_add(u64::from(descriptor.length));
             self.push(at / self.block, state_of(descriptor.flags));
-            // A block of which a part is in one run and a part in the next was written, as far as anyone can
-            // tell.
+            // A block split between two runs counts as written.
             if !at.is_multiple_of(self.block) && at / self.block >= self.cursor {
                 self.push(at / self.block + 1, ExtentState::Written);
             }
         }
         if self.cursor == start {
-            // An answer about less than a block leads nowhere.
+            // An answer of less than a block would make no progress.
             self.push(start + 1, ExtentState::Unknown);
         }
     }
 
-    /// Adds everything up to `end` as in `state`.
+    /// Adds everything up to `end` with `state`.
     fn push(&mut self, end: u64, state: ExtentState) {
         let end = end.min(self.end);
         if end <= self.cursor {
@@ -82,8 +81,8 @@ impl ExtentRuns {
     }
 }
 
-/// Returns the state that the flags of `base:allocation` say. A hole that is not said to read as zeroes may
-/// read as anything.
+/// Returns the state for the flags of `base:allocation`. A hole that is not reported to read as zeroes may
+/// have any contents.
 fn state_of(flags: u32) -> ExtentState {
     match (flags & BlockDescriptor::HOLE != 0, flags & BlockDescriptor::ZERO != 0) {
         (true, true) => ExtentState::Hole,

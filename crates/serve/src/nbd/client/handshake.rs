@@ -1,8 +1,8 @@
-//! The negotiation, client side: fixed newstyle with everything that is useful, and back to EXPORT_NAME for
-//! servers that know no better.
+//! Client side of the negotiation: fixed newstyle with all useful options, falling back to EXPORT_NAME for
+//! servers that support nothing else.
 //!
-//! It is written down as one asynchronous function, of which the compiler makes the state machine. Nothing
-//! wakes it: whoever drives a [`Negotiation`] calls it again when the transport may have got further.
+//! The negotiation is written as one asynchronous function, which the compiler turns into a state machine.
+//! Nothing wakes it: the owner of a [`Negotiation`] calls it again when the transport may have made progress.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -24,36 +24,36 @@ use crate::nbd::wire::{
     WireError, encode_option,
 };
 
-/// More replies to one option than this, and the server is up to no good.
+/// Maximum number of replies to one option; more indicate a malicious server.
 const REPLIES_MAX: usize = 1024;
-/// The zeroes after the answer to EXPORT_NAME, unless both sides agreed on none.
+/// Length of the zeroes after the answer to EXPORT_NAME, unless both sides agreed to omit them.
 const ZEROES_BYTES: usize = 124;
 
-/// A connection that is being negotiated, as a step function.
+/// A connection in negotiation, as a step function.
 pub struct Negotiation {
     steps: Pin<Box<dyn Future<Output = Result<NegotiatedConnection, ConnectError>>>>,
     to_write: Rc<Cell<bool>>,
 }
 
-/// A connection that has been negotiated.
+/// A negotiated connection.
 pub struct NegotiatedConnection {
     pub(super) transport: Box<dyn Transport>,
     pub(super) export: Export,
 }
 
 impl Negotiation {
-    /// Begins to negotiate the export of `uri` over `transport`, which leads to its server.
+    /// Starts to negotiate the export of `uri` over `transport`, which is connected to its server.
     pub fn new(uri: Uri, transport: Box<dyn Transport>) -> Self {
         let to_write = Rc::new(Cell::new(false));
         let handshake = Handshake { transport, uri, to_write: Rc::clone(&to_write) };
         Self { steps: Box::pin(handshake.negotiate()), to_write }
     }
 
-    /// Goes as far as it gets without waiting. `None` while the server has to say or to take something;
-    /// afterwards it must not be called again.
+    /// Proceeds as far as possible without waiting. `None` while the server must send or accept something;
+    /// must not be called again afterwards.
     ///
     /// # Errors
-    /// If the transport breaks, the server does not speak the protocol, or it does not give the export.
+    /// If the transport breaks, the server violates the protocol, or it does not offer the export.
     pub fn advance(&mut self) -> Option<Result<NegotiatedConnection, ConnectError>> {
         self.to_write.set(false);
         match self.steps.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -62,7 +62,7 @@ impl Negotiation {
         }
     }
 
-    /// Returns true if the transport has to take bytes first.
+    /// Returns true if the transport must accept data first.
     pub(super) fn wants_write(&self) -> bool {
         self.to_write.get()
     }
@@ -72,11 +72,11 @@ impl Negotiation {
 struct Handshake {
     transport: Box<dyn Transport>,
     uri: Uri,
-    /// Set where the transport has to take bytes.
+    /// Set while the transport must accept data.
     to_write: Rc<Cell<bool>>,
 }
 
-/// The replies to an option: the data of those before the last, and the last.
+/// Replies to an option: the data of all but the last, and the last.
 struct Replies {
     before: Vec<(OptionReplyKind, Vec<u8>)>,
     last: OptionReplyKind,
@@ -166,7 +166,7 @@ impl Handshake {
         Ok(None)
     }
 
-    /// Chooses the export; `None` if the server does not know how to be asked.
+    /// Selects the export with GO; `None` if the server does not support it.
     async fn go(&mut self) -> Result<Option<(u64, TransmissionFlags, Option<BlockSizes>)>, ConnectError> {
         let request = GoRequest { name: self.uri.export.clone(), wants: vec![InfoKind::BLOCK_SIZE] };
         let replies = self.ask(OptionCode::GO, &request.encode()).await?;
@@ -205,7 +205,7 @@ impl Handshake {
         Ok(Some((size, flags, sizes)))
     }
 
-    /// Chooses the export the old way.
+    /// Selects the export with EXPORT_NAME.
     async fn export_name(
         &mut self,
         no_zeroes: bool,
@@ -224,7 +224,7 @@ impl Handshake {
         Ok((size, TransmissionFlags(u16::from_be_bytes([answer[8], answer[9]])), None))
     }
 
-    /// Sends an option and collects the replies to it.
+    /// Sends an option and collects its replies.
     async fn ask(&mut self, code: OptionCode, bytes: &[u8]) -> Result<Replies, ConnectError> {
         self.send(&encode_option(code, bytes)).await?;
         let mut before = Vec::new();

@@ -1,4 +1,4 @@
-//! The requests that a connection has taken, each a job of one or more commands.
+//! Requests accepted by a connection, each a job of one or more commands.
 //!
 //! ```text
 //!           taken             staged               all pieces answered
@@ -15,21 +15,21 @@ use super::replies::Landing;
 use crate::nbd::wire::{BlockDescriptor, Command};
 use crate::slab::Slab;
 
-/// The number of a queue at a connection.
+/// Number of a queue at a connection.
 pub(super) type PortId = u32;
 
-/// Party that waits for the end of a job.
+/// Recipient of the end of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JobWaiter {
     /// The queue.
     Yes,
-    /// Nobody any more: the completion as unknown was sent; the queue counts the job until it ends.
+    /// None any more: an unknown completion was sent; the queue counts the job until it ends.
     TooLate,
     /// The queue is gone.
     No,
 }
 
-/// Part of a job that is being carried out.
+/// Part of a job being executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// The request itself.
@@ -38,7 +38,7 @@ pub(super) enum Phase {
     Flush,
 }
 
-/// One request that a connection has taken.
+/// A request accepted by a connection.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) port: PortId,
@@ -47,12 +47,12 @@ pub(super) struct Job {
     pub(super) wanted: JobWaiter,
     pub(super) phase: Phase,
     pub(super) submitted_at: Option<Nanos>,
-    /// Number of bytes that went into commands.
+    /// Number of bytes already turned into commands.
     pub(super) staged: u64,
-    /// Number of commands not answered.
+    /// Number of unanswered commands.
     pub(super) pieces: u32,
     pub(super) failed: Option<Errno>,
-    /// Answer to the job's request for block status.
+    /// Received block status.
     pub(super) status: Vec<BlockDescriptor>,
 }
 
@@ -72,22 +72,22 @@ impl Job {
         }
     }
 
-    /// Returns true if the next command of it is a flush.
+    /// Returns true if its next command is a flush.
     pub(super) fn is_at_flush(&self) -> bool {
         self.phase == Phase::Flush || self.plan.command == Command::FLUSH
     }
 
-    /// Returns the offset in the request and the length of the next piece.
+    /// Returns the offset in the request, and the length, of the next piece.
     pub(super) fn next_piece(&self) -> (u64, u64) {
         (self.staged, (self.plan.length - self.staged).min(self.plan.piece_max))
     }
 
-    /// Returns true if no further command of this phase is to be staged.
+    /// Returns true if all commands of this phase are staged.
     pub(super) fn is_staged(&self) -> bool {
         self.failed.is_some() || self.staged == self.plan.length
     }
 
-    /// Returns true if the server may have seen anything of it.
+    /// Returns true if the server may have seen any of it.
     pub(super) fn is_begun(&self) -> bool {
         self.submitted_at.is_some()
     }
@@ -102,7 +102,7 @@ pub(super) fn completion(request: Request, outcome: Outcome, submitted_at: Nanos
     Completion { tag, outcome, submitted_at, completed_at: now, payload }
 }
 
-/// The jobs of one connection, by number.
+/// Jobs of one connection, by number.
 pub(super) type Jobs = Slab<Job>;
 
 impl Landing for Jobs {

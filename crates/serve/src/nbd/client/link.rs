@@ -1,11 +1,11 @@
-//! One connection, shared by the queues that have a port at it.
+//! One connection, shared by the queues with a port at it.
 //!
-//! Whoever polls does the work of all: it sends what is to be sent, receives what is there, and puts the
-//! completions of other queues into their mail and wakes them. Nobody waits while holding the lock; waiting
-//! is for the socket or for one's own mail, whichever is first.
+//! The thread that polls works for all: it sends and receives whatever is possible, puts completions for
+//! other queues into their mail and wakes them. Nobody waits while holding the lock. A wait is for the socket
+//! or for the queue's own mail, whichever is first.
 //!
-//! - `staging`: from jobs to commands on their way.
-//! - `answers`: from what comes back to mail.
+//! - `staging`: from jobs to commands to be sent.
+//! - `answers`: from received answers to mail.
 
 mod answers;
 mod staging;
@@ -27,20 +27,20 @@ use crate::nbd::output::Output;
 use crate::nbd::transport::Transport;
 use crate::nbd::wire::{BlockDescriptor, Command, CommandFlags, Cookie, RequestHeader};
 
-/// State that the connections of a device have in common.
+/// State shared by the connections of a device.
 pub(super) struct Common {
     pub(super) time: Time,
-    /// The first flush that failed: every later one fails, too.
+    /// First failed flush; all later ones fail, too.
     pub(super) latch: OnceLock<Latch>,
 }
 
 impl Common {
-    /// Notes that a flush has failed.
+    /// Records a failed flush.
     pub(super) fn flush_failed(&self, errno: Errno, at: Nanos) {
         self.latch.get_or_init(|| Latch { errno, at });
     }
 
-    /// Returns the completion of a request that comes to a connection that is lost.
+    /// Returns the completion of a request to a lost connection.
     pub(super) fn not_connected(&self, request: Request) -> Completion {
         let now = self.time.now();
         if request.op == Op::Flush {
@@ -54,37 +54,37 @@ impl Common {
 #[derive(Debug)]
 pub(super) enum Mail {
     Ended(Completion),
-    /// A request was given up on: its end is unknown, and the connection keeps its memory until it is over.
+    /// A request was given up with an unknown outcome; the connection keeps its memory until it is over.
     GivenUp(Completion),
-    /// A request that was given up on is over, and its memory free.
+    /// A request that was given up is over, and its memory is free.
     Released,
     /// The answer to a request for block status.
     Status(Result<Vec<BlockDescriptor>, Errno>),
 }
 
-/// The connection is lost; why.
+/// The connection is lost; with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Lost(pub(super) String);
 
-/// Where a queue's mail goes.
+/// Mailbox of a queue.
 struct Port {
     mail: Vec<Mail>,
-    /// Where somebody may wait for it by a descriptor.
+    /// Wake-up descriptor, if the queue has one.
     wakeups: Option<Arc<Wakeups>>,
-    /// True if the port was woken for the mail.
+    /// True if the port was already woken for its mail.
     is_woken: bool,
 }
 
-/// Way of the bytes of a connection.
+/// Transport of a connection.
 pub(super) struct Way {
     pub(super) transport: Box<dyn Transport>,
-    /// Socket beneath it, if there is one.
+    /// Socket of the transport, if there is one.
     pub(super) socket: Option<Arc<OwnedFd>>,
 }
 
 pub(super) struct Link {
     pub(super) export: Arc<Export>,
-    /// Socket beneath the transport, if there is one.
+    /// Socket of the transport, if there is one.
     socket: Option<Arc<OwnedFd>>,
     common: Arc<Common>,
     state: Mutex<State>,
@@ -96,11 +96,11 @@ struct State {
     commands: Commands,
     output: Output,
     jobs: Jobs,
-    /// The jobs with commands to stage, oldest first.
+    /// Jobs with commands to stage, oldest first.
     to_stage: VecDeque<u32>,
     ports: Vec<Option<Port>>,
     answers: Vec<Answer>,
-    /// The port that works for all now: it needs no waking.
+    /// Port that currently polls, which needs no wake-up.
     poller: PortId,
     lost: Option<Lost>,
 }
@@ -124,15 +124,15 @@ impl Link {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic in another queue's thread may have left a reply half understood: then the next is refused
-        // as malformed, or the connection hangs, and either is what a broken connection does.
+        // After a panic in another queue's thread, a reply may be partially processed: then the next is
+        // refused as malformed, or the connection hangs, both as on a broken connection.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a descriptor for a new port to wait for; `None` without a socket.
+    /// Creates a wake-up descriptor for a new port; `None` without a socket.
     ///
     /// # Errors
-    /// If the kernel has none to give.
+    /// If the kernel cannot create one.
     pub(super) fn wakeups(&self) -> io::Result<Option<Arc<Wakeups>>> {
         self.socket.as_ref().map(|socket| Wakeups::new(socket).map(Arc::new)).transpose()
     }
@@ -142,12 +142,12 @@ impl Link {
         &self.common.time
     }
 
-    /// Ends the connection from outside; those who use it learn of it when they poll.
+    /// Ends the connection; its users learn of it at their next poll.
     pub(super) fn cut(&self) {
         self.state().transport.cut();
     }
 
-    /// Returns a new port; `None` if the connection is lost.
+    /// Adds a port; `None` if the connection is lost.
     pub(super) fn join(&self, wakeups: Option<&Arc<Wakeups>>) -> Option<PortId> {
         let mut state = self.state();
         if state.lost.is_some() {
@@ -163,13 +163,12 @@ impl Link {
         Some(index as PortId)
     }
 
-    /// Notes that the port is given up: the memory of its jobs is let go at once, their answers are thrown
-    /// away when they come.
+    /// Removes a port: the memory of its jobs is released immediately, and their answers are discarded.
     pub(super) fn leave(&self, port: PortId) {
         let mut state = self.state();
         let State { jobs, to_stage, output, ports, .. } = &mut *state;
         for number in jobs.numbers(|job| job.port == port) {
-            // With nothing under way no answer will ever end it.
+            // Without outstanding commands no answer will end it.
             let is_idle = jobs.get(number).is_some_and(|job| job.pieces == 0 && !job.is_at_flush());
             let is_begun = jobs.get(number).is_some_and(|job| job.is_begun());
             if !is_begun || is_idle {
@@ -177,7 +176,7 @@ impl Link {
                 jobs.remove(number);
             } else if let Some(job) = jobs.get(number) {
                 job.wanted = JobWaiter::No;
-                // The part of a write that is not staged yet never will be.
+                // The unstaged rest of a write is never sent.
                 if job.phase == Phase::Itself && job.staged < job.plan.length {
                     job.failed = Some(Errno::EINTR);
                     to_stage.retain(|waiting| *waiting != number);
@@ -189,12 +188,11 @@ impl Link {
         ports[port as usize] = None;
     }
 
-    /// Takes the requests of `port`, sends and receives what can be without waiting, and takes the mail of
-    /// `port`. Whether bytes are left to send.
+    /// Accepts the requests of `port`, sends and receives as far as possible without waiting, and collects
+    /// the mail of `port`. Returns true if data is left to send.
     ///
     /// # Errors
-    /// If the connection is lost; the mail then holds how everything ended, but for `requests`, which are
-    /// left.
+    /// If the connection is lost; the mail then tells how everything ended, except `requests`, which remain.
     pub(super) fn exchange(
         &self,
         port: PortId,
@@ -213,7 +211,7 @@ impl Link {
         outcome
     }
 
-    /// Asks what is behind `length` bytes from `offset` on; the answer comes as [`Mail::Status`].
+    /// Queries the status of `length` bytes at `offset`; the answer arrives as [`Mail::Status`].
     pub(super) fn ask_status(&self, port: PortId, request: Request, offset: u64, length: u32) {
         let piece_max = u64::from(u32::MAX);
         let plan = Plan::new(Command::BLOCK_STATUS, offset, length.into(), piece_max);
@@ -222,7 +220,8 @@ impl Link {
         state.to_stage.push_back(number);
     }
 
-    /// Gives up on the requests of `port` whose deadline is not after `now`. The earliest of the others.
+    /// Gives up requests of `port` with a deadline at or before `now`. Returns the earliest deadline of the
+    /// others.
     pub(super) fn expire(&self, port: PortId, now: Nanos, mail: &mut Vec<Mail>) -> Option<Nanos> {
         let mut state = self.state();
         let State { jobs, to_stage, .. } = &mut *state;
@@ -257,7 +256,7 @@ impl Link {
         let outcome = state.send(&self.common).and_then(|is_sent| {
             if to_receive {
                 state.receive(&self.common)?;
-                // Answers may make further commands necessary, or possible.
+                // Answers may require or permit further commands.
                 if !state.to_stage.is_empty() {
                     return state.send(&self.common);
                 }
@@ -275,7 +274,7 @@ impl Link {
     }
 }
 
-/// Says goodbye, so that the server does not take it for a failure.
+/// Sends a disconnect, so that the server does not report a failure.
 impl Drop for Link {
     fn drop(&mut self) {
         let mut state = self.state();
@@ -284,7 +283,7 @@ impl Drop for Link {
             let header = RequestHeader { flags, command: Command::DISC, cookie, offset: 0, length: 0 };
             let State { output, transport, .. } = &mut *state;
             output.head(&header.encode());
-            // If it cannot be said, the end of the stream says it.
+            // If it cannot be sent, the end of the stream suffices.
             output.send(&mut **transport).ok();
         }
     }
@@ -295,7 +294,7 @@ fn broken(error: &io::Error) -> Lost {
 }
 
 impl State {
-    /// Puts mail into a port; those of others are woken.
+    /// Puts mail into a port, and wakes it unless it is polling.
     fn post(&mut self, to: PortId, mail: Mail) {
         let Some(Some(port)) = self.ports.get_mut(to as usize) else { return };
         if to != self.poller && !port.is_woken {
@@ -327,8 +326,7 @@ impl State {
         }
     }
 
-    /// Notes that the connection is lost: everything the server may have seen is unknown, the rest has
-    /// failed.
+    /// Ends a lost connection: everything that the server may have seen is unknown, the rest fails.
     fn end(&mut self, lost: Lost, common: &Common) {
         let now = common.time.now();
         self.lost = Some(lost);

@@ -1,18 +1,16 @@
-//! Options of opening an export.
+//! Options for opening an export.
 
-use std::sync::Arc;
+use plumb_block::{Nanos, Time};
 
-use plumb_block::{Nanos, RealClock, Time};
-
-/// Options of opening an export.
+/// Options for opening an export.
 #[derive(Clone)]
 pub struct Options {
-    /// Number of connections, at least 1. All are made at once if the server says that a flush on one covers
-    /// all (CAN_MULTI_CONN); otherwise there is one. Queues share them evenly.
+    /// Number of connections, at least 1. All are created at once if a flush on one covers all
+    /// (CAN_MULTI_CONN); otherwise only one is. Queues are distributed evenly.
     pub connections: u32,
-    /// Clock of the queues. Over [transports of its own](super::NbdDevice::over) it may be virtual.
+    /// Time base of the queues. With [custom transports](super::NbdDevice::over) it may be virtual.
     pub time: Time,
-    /// Time limit of connecting and negotiating, and of the answer to a question about extents.
+    /// Timeout of connecting and negotiating, and of queries about extents.
     pub connect_timeout: Nanos,
     /// Time for which a queue that is dropped waits for answers; later ones are discarded.
     pub drop_patience: Nanos,
@@ -22,7 +20,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             connections: 4,
-            time: Time::Real(Arc::new(RealClock::start())),
+            time: Time::real(),
             connect_timeout: Nanos::secs(10),
             drop_patience: Nanos::secs(5),
         }

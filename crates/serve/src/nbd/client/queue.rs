@@ -21,25 +21,25 @@ pub(super) struct NbdQueue {
     connections: Arc<Connections>,
     link: Arc<Link>,
     port: PortId,
-    /// True if bytes are left to send.
+    /// True if data is left to send.
     to_write: bool,
     is_lost: bool,
     depth: usize,
-    /// Wake-ups, if there is a socket to wait for.
+    /// Wake-up descriptor, if there is a socket.
     wakeups: Option<Arc<Wakeups>>,
-    /// Requests that the connection has not taken yet.
+    /// Requests not yet accepted by the connection.
     pending: VecDeque<Request>,
-    /// Number of requests that the connection has, those given up included.
+    /// Number of requests at the connection, including those given up.
     taken: usize,
-    /// Number of them that were given up.
+    /// Number of requests given up.
     given_up: usize,
-    /// No deadline is before this.
+    /// Lower bound of all deadlines.
     deadline_earliest: Nanos,
     mail: Vec<Mail>,
 }
 
 impl NbdQueue {
-    /// Returns a queue over the connection for `lane`.
+    /// Creates a queue over the connection for `lane`.
     pub(super) fn new(connections: Arc<Connections>, lane: usize, options: &QueueOptions) -> Result<Self> {
         let place = connections.uri.to_string();
         let link = Arc::clone(connections.link_for(lane));
@@ -69,17 +69,17 @@ impl NbdQueue {
         self.connections.common.time.now()
     }
 
-    /// Returns how many requests somebody still waits for.
+    /// Returns the number of requests that are not given up.
     fn awaited(&self) -> usize {
         self.pending.len() + self.taken - self.given_up
     }
 
-    /// Sends, and receives if so told; collects what came.
+    /// Sends, and receives if `to_receive`; collects the mail.
     fn exchange(&mut self, to_receive: bool, completions: &mut Vec<Completion>) {
         if !self.is_lost {
             self.taken += self.pending.len();
             let outcome = self.link.exchange(self.port, &mut self.pending, to_receive, &mut self.mail);
-            // A lost connection takes none.
+            // A lost connection accepts no requests.
             self.taken -= self.pending.len();
             match outcome {
                 Ok(to_write) => self.to_write = to_write,
@@ -112,13 +112,13 @@ impl NbdQueue {
                     self.taken -= 1;
                     self.given_up -= 1;
                 }
-                // Queues ask for none.
+                // Queues send no such queries.
                 Mail::Status(_) => {}
             }
         }
     }
 
-    /// Ends as unknown what is past its deadline.
+    /// Ends requests past their deadline as unknown.
     fn expire(&mut self, now: Nanos, completions: &mut Vec<Completion>) {
         if self.deadline_earliest > now {
             return;
@@ -169,7 +169,8 @@ impl Queue for NbdQueue {
             return waiting_poll(self, in_flight, wait, completions, &mut &time);
         }
         let before = completions.len();
-        // Nothing can have come for what was not sent; but others may have been waiting long.
+        // There can be no answers to requests that were not sent; but other requests may have been waiting
+        // for long.
         self.exchange(self.taken > 0 || self.pending.is_empty(), completions);
         if self.deadline_earliest != NEVER {
             self.expire(self.now(), completions);

@@ -1,10 +1,10 @@
-//! Understands what the server sends: bytes in, answers out. It knows no socket and no clock.
+//! Parser of the server's replies: data in, answers out. Independent of sockets and clocks.
 //!
-//! The bytes of a read are copied from the receive buffer to where they belong, unless many are still to
-//! come: those are received in place.
+//! The data of a read is copied from the receive buffer to its destination, unless much is still to come:
+//! that is received in place.
 //!
-//! A server that breaks the protocol (an answer to nobody, bytes outside of what was asked, a length that
-//! cannot be) is not listened to any further: nobody knows where its next reply begins.
+//! After a protocol violation by the server (an unexpected answer, data outside of the request, an impossible
+//! length) nothing more is read, because the start of the next reply is unknown.
 
 use std::io::{self, IoSliceMut};
 
@@ -17,31 +17,31 @@ use crate::nbd::wire::{
     Chunk, ChunkHeader, ChunkKind, Command, Cookie, OffsetHole, ReplyHead, SimpleReply, WireError,
 };
 
-/// The size of the receive buffer: some thirty 4 KiB reads.
+/// Size of the receive buffer: about thirty 4 KiB reads.
 const INPUT_BYTES: usize = 160 << 10;
-/// When more bytes of a read than this are still to come, they are received in place.
+/// Minimum amount of outstanding read data that is received in place.
 const IN_PLACE_MIN_BYTES: u32 = 16 << 10;
-/// The largest content of a chunk that is not bytes of a read: an error message as long as its length field
-/// allows, or as many runs as a server may sensibly list.
+/// Maximum content of a chunk other than read data: the longest error message, or a reasonable number of
+/// runs.
 const BODY_MAX_BYTES: u32 = 1 << 20;
-/// The length of the offset before the bytes of a read.
+/// Length of the offset before read data.
 const OFFSET_BYTES: usize = 8;
 
-/// Where the bytes of reads go.
+/// Destination of read data.
 pub(super) trait Landing {
-    /// Returns the memory for `length` bytes of `job` from `offset` of the export on; `None` if nobody wants
-    /// them.
+    /// Returns the memory for `length` bytes of `job` at `offset` of the export; `None` if the data is not
+    /// wanted.
     fn memory(&mut self, job: u32, offset: u64, length: usize) -> Option<&mut [u8]>;
 }
 
-/// A command that was answered.
+/// Answer to a command.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) asked: PendingCommand,
     pub(super) outcome: Result<(), Errno>,
 }
 
-/// Reason why the server is not listened to any further.
+/// Reason for ending communication with the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ReplyFault {
     #[error(transparent)]
@@ -56,15 +56,15 @@ pub(super) enum ReplyFault {
 
 #[derive(Debug)]
 enum State {
-    /// A reply begins.
+    /// Start of a reply.
     Head,
-    /// Bytes of a read.
+    /// Read data.
     Bytes { cookie: Cookie, at: u64, left: u32, is_last: bool },
-    /// The content of a chunk.
+    /// Content of a chunk.
     Body { header: ChunkHeader, bytes: Vec<u8> },
 }
 
-/// Bytes that were received and not understood yet, and what is expected next.
+/// Received but unprocessed data, and the expected next part.
 pub(super) struct Replies {
     input: Input,
     state: State,
@@ -76,8 +76,8 @@ impl Replies {
         Self { input: Input::new(INPUT_BYTES), state: State::Head, is_structured }
     }
 
-    /// Receives once; what `advance` then understands. Whether more may be there; `None` at the end of the
-    /// stream.
+    /// Receives once, for `advance` to process. Returns whether more may be available; `None` at the end of
+    /// the stream.
     pub(super) fn receive(
         &mut self,
         transport: &mut dyn Transport,
@@ -100,7 +100,7 @@ impl Replies {
             self.input.received(received - placed);
             return Ok((received > 0).then(|| transport.may_have_more(received, room)));
         }
-        // Never empty, for `advance` leaves no more than a header behind.
+        // The space is never empty, since `advance` leaves at most a header.
         let space = self.input.space(usize::MAX);
         let room = space.len();
         let received = transport.receive(&mut [IoSliceMut::new(space)])?;
@@ -108,15 +108,15 @@ impl Replies {
         Ok((received > 0).then(|| transport.may_have_more(received, room)))
     }
 
-    /// Returns true if a reply has begun and is not over: the rest is probably being sent at this moment.
+    /// Returns true if a reply is incomplete: the rest is probably being sent.
     pub(super) fn is_midway(&self) -> bool {
         !self.input.is_empty() || !matches!(self.state, State::Head)
     }
 
-    /// Understands what is there, and appends what was answered to `answers`.
+    /// Processes available data, and appends answers.
     ///
     /// # Errors
-    /// If the server broke the protocol. What was answered before that is answered.
+    /// If the server violated the protocol. Earlier answers remain valid.
     pub(super) fn advance(
         &mut self,
         commands: &mut Commands,
@@ -135,7 +135,7 @@ impl Replies {
         }
     }
 
-    /// Reads the start of a reply; `false` if it is not there yet.
+    /// Processes the start of a reply; `false` if it is incomplete.
     #[inline]
     fn head(&mut self, commands: &mut Commands, answers: &mut Vec<Answer>) -> Result<bool, ReplyFault> {
         let bytes = self.input.bytes();
@@ -185,7 +185,7 @@ impl Replies {
                 Err(ReplyFault::Unfitting("a read simply, though chunks were negotiated"))
             }
             None if asked.command == Command::READ => {
-                // The bytes of the read follow, and end the reply.
+                // Read data follows and ends the reply.
                 let covered = asked.coverage.add(0, asked.length);
                 debug_assert!(covered, "nothing of it can have come");
                 self.state = State::Bytes {
@@ -218,7 +218,7 @@ impl Replies {
         Ok(())
     }
 
-    /// Copies bytes of a read to where they belong; `false` if more are to come.
+    /// Copies read data to its destination; `false` if more is to come.
     fn bytes(
         &mut self,
         commands: &mut Commands,
@@ -247,7 +247,7 @@ impl Replies {
         Ok(true)
     }
 
-    /// Collects the content of a chunk, and understands it when it is whole.
+    /// Collects the content of a chunk, and processes it when complete.
     fn body(
         &mut self,
         commands: &mut Commands,
@@ -312,7 +312,7 @@ fn understand(
     }
 }
 
-/// Notes that `length` bytes at `offset` come.
+/// Records that `length` bytes at `offset` arrive.
 fn cover(asked: &mut PendingCommand, offset: u64, length: u32) -> Result<(), ReplyFault> {
     let outside = ReplyFault::Outside { offset, length: u64::from(length) };
     let start =
@@ -321,7 +321,7 @@ fn cover(asked: &mut PendingCommand, offset: u64, length: u32) -> Result<(), Rep
     if asked.command == Command::READ && asked.coverage.add(start, end) { Ok(()) } else { Err(outside) }
 }
 
-/// Notes that the reply is whole.
+/// Completes the reply.
 fn conclude(cookie: Cookie, commands: &mut Commands, answers: &mut Vec<Answer>) -> Result<(), ReplyFault> {
     let asked = commands.finish(cookie).ok_or(ReplyFault::Nobody(cookie.0))?;
     let outcome = match asked.failed {

@@ -1,4 +1,4 @@
-//! Replies of honest and of mutated servers.
+//! Tests of replies of honest and of mutated servers.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -11,7 +11,7 @@ use crate::nbd::wire::{
 const LENGTH: u32 = 2048;
 
 impl Replies {
-    /// Takes bytes as if they were received; how many there was room for.
+    /// Takes bytes as if they were received. Returns the number for which there was room.
     fn feed(&mut self, bytes: &[u8]) -> usize {
         let space = self.input.space(usize::MAX);
         let count = space.len().min(bytes.len());
@@ -21,7 +21,7 @@ impl Replies {
     }
 }
 
-/// The memory of some reads: `LENGTH` bytes each, job `n` at `n * LENGTH` of the export.
+/// Buffers of some reads: `LENGTH` bytes each, job `n` at `n * LENGTH` of the export.
 struct Memory(Vec<u8>);
 
 impl Landing for Memory {
@@ -33,7 +33,7 @@ impl Landing for Memory {
     }
 }
 
-/// An honest conversation: what was asked, and what is answered, in any order.
+/// An honest conversation: the requests, and the answers in any order.
 struct Transcript {
     commands: Commands,
     bytes: Vec<u8>,
@@ -80,7 +80,7 @@ fn transcript(random: &mut Xoshiro256PlusPlus) -> Transcript {
     Transcript { commands, bytes, memory, answers: jobs }
 }
 
-/// A read in up to four chunks, in any order, some of them holes.
+/// Adds the reply to a read in up to four chunks, in any order, some of them holes.
 fn read_reply(
     random: &mut Xoshiro256PlusPlus,
     cookie: Cookie,
@@ -171,7 +171,7 @@ fn mutated_replies_neither_panic_nor_answer_twice_nor_give_bytes_that_did_not_co
 
 fn mutate(random: &mut Xoshiro256PlusPlus, bytes: &mut Vec<u8>) {
     let at = random.next_u64() as usize % bytes.len();
-    // The headers are where it hurts: most mutations go there, or to the first bytes.
+    // Most mutations hit the headers or the first bytes, where they have the most effect.
     let at = if random.next_u64().is_multiple_of(2) { at } else { at % 64.min(bytes.len()) };
     match random.next_u64() % 6 {
         0 => bytes[at] = random.next_u64() as u8,

@@ -1,4 +1,4 @@
-//! A single request on a connection, and waiting for its answer: for what is not asked through a queue.
+//! A single request on a connection, for queries outside of any queue.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd as _;
@@ -10,8 +10,8 @@ use super::link::{Link, Lost, Mail};
 use super::wakeups::Wakeups;
 use crate::nbd::wire::BlockDescriptor;
 
-/// Carries `request` out. The server's answer, which may be that it failed; a connection that ends before is
-/// none, nor is one after `until`.
+/// Executes `request` and waits for the answer, which may be a failure. Fails if the connection ends before,
+/// or after `until`.
 pub(super) fn request(link: &Arc<Link>, request: Request, until: Nanos) -> Result<Completion, Lost> {
     let mut port = Port::open(link)?;
     port.requests.push_back(request);
@@ -36,7 +36,7 @@ pub(super) fn status(
     }
 }
 
-/// A port for one request.
+/// A port for a single request.
 struct Port<'a> {
     link: &'a Arc<Link>,
     wakeups: Option<Arc<Wakeups>>,

@@ -1,8 +1,7 @@
 //! Connected sockets.
 //!
-//! Numeric addresses and `localhost` are connected to as they are. Any other host name is looked up by the C
-//! library, which in a static binary may be unable to (it loads its look-up modules at run time): name the
-//! address then.
+//! Numeric addresses and `localhost` are used directly. Other host names are resolved by the C library, which
+//! may not work in a static binary (it loads its modules at run time): use an address then.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
@@ -20,13 +19,13 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 
 use crate::nbd::uri::Address;
 
-/// How long a silent peer is trusted before the kernel asks whether it is still there.
+/// Idle time after which the kernel checks whether a silent peer is alive.
 const KEEPALIVE: Duration = Duration::from_secs(10);
-/// How long sent bytes may stay unacknowledged by the peer's kernel, in milliseconds, before the connection
-/// is dead: a host that lost power says nothing.
+/// Maximum time in milliseconds for which the peer's kernel may leave data unacknowledged before the
+/// connection counts as dead: a host that lost power sends nothing.
 const UNACKNOWLEDGED_MAX_MS: u32 = 30_000;
 
-/// A time by a clock after which nobody waits any more.
+/// Time on a clock at which a wait ends.
 #[derive(Clone, Copy)]
 pub(super) struct Deadline<'a> {
     pub(super) clock: &'a dyn Clock,
@@ -34,7 +33,7 @@ pub(super) struct Deadline<'a> {
 }
 
 impl Deadline<'_> {
-    /// Returns the time that is left.
+    /// Returns the remaining time.
     ///
     /// # Errors
     /// [`TimedOut`](io::ErrorKind::TimedOut) if there is none.
@@ -44,8 +43,7 @@ impl Deadline<'_> {
     }
 }
 
-/// Returns a socket connected to `address`, by `until`; [`TimedOut`](io::ErrorKind::TimedOut) if nobody took
-/// it until then.
+/// Connects to `address` until `until`; fails with [`TimedOut`](io::ErrorKind::TimedOut) if it takes longer.
 pub(super) fn connected(address: &Address, until: Deadline<'_>) -> io::Result<OwnedFd> {
     match address {
         Address::Unix(path) => unix(path, until),
@@ -57,7 +55,7 @@ fn unix(path: &Path, until: Deadline<'_>) -> io::Result<OwnedFd> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     let address = SocketAddrUnix::new(path)?;
     loop {
-        // A server that accepts nobody keeps connect() waiting once its backlog is full; this ends that.
+        // A server that does not accept lets connect() block once its backlog is full; this limits it.
         set_socket_timeout(&socket, Timeout::Send, Some(until.remaining()?))?;
         match connect(&socket, &address) {
             Ok(()) => break,

@@ -1,5 +1,4 @@
-//! One descriptor for everything that a queue may have to be polled for: its connection, mail from whoever
-//! else polls that, and its deadlines.
+//! One descriptor for all reasons to poll a queue: its connection, mail from other pollers, and deadlines.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,10 +11,10 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
-/// An epoll set. It is readable while there is something to poll for.
+/// An epoll set, which is readable while there is a reason to poll.
 pub(super) struct Wakeups {
     epoll: OwnedFd,
-    /// An eventfd: there is mail.
+    /// Eventfd that signals mail.
     mail: OwnedFd,
     timer: OwnedFd,
     state: Mutex<State>,
@@ -46,19 +45,19 @@ impl Wakeups {
         rustix::io::write(&self.mail, &1_u64.to_ne_bytes()).ok();
     }
 
-    /// Notes that the mail was taken.
+    /// Clears the signal after the mail was collected.
     pub(super) fn mail_taken(&self) {
-        // The read fails only if the counter was clear.
+        // The read fails only if the counter is zero.
         rustix::io::read(&self.mail, &mut [0_u8; 8]).ok();
     }
 
-    /// Watches the connection, for room to write if told so, unless it is lost; and the next deadline, so
-    /// much from now.
+    /// Sets the watch on the connection, also for writing if `to_write`, unless it is lost; and the timer for
+    /// the next deadline, a duration from now.
     pub(super) fn update(&self, is_lost: bool, to_write: bool, deadline: Option<Nanos>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut state.socket {
             Some((socket, _)) if is_lost => {
-                // A set whose member cannot be removed is woken more often than need be.
+                // If removal fails, the set only wakes up too often.
                 delete(&self.epoll, &**socket).ok();
                 state.socket = None;
             }
@@ -72,7 +71,7 @@ impl Wakeups {
         }
         if deadline.is_some() || state.has_timer {
             state.has_timer = deadline.is_some();
-            // Zero would disarm it.
+            // Zero would disarm the timer.
             let left = deadline.map_or(0, |left| left.0.max(1));
             let it_value = Timespec {
                 tv_sec: i64::try_from(left / 1_000_000_000).unwrap_or(i64::MAX),

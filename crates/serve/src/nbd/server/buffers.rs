@@ -1,11 +1,10 @@
-//! The memory that the payloads of a connection live in: bounded, and taken only when there is something to
-//! carry.
+//! Payload memory of a connection: bounded, and allocated only when needed.
 //!
-//! Small payloads come from a pool that the connection's queue may have registered; larger ones from a second
-//! pool, made at the first of them. Both are taken from the server's budget. Without that the small pool has
-//! a few buffers, and large payloads are cut into more pieces from it: slower, not wrong. The stride of both
-//! pools is no power of two, so that payloads of equal size do not all fall into the same sets of the
-//! processor's caches.
+//! Small payloads use a pool that the connection's queue may have registered; larger ones use a second pool,
+//! created at first use. Both count against the server's budget. If it is exhausted, the small pool has only
+//! a few buffers, and large payloads are split into more pieces: slower, but correct. The stride of the pools
+//! is not a power of two, so that payloads of equal size do not share the same sets of the processor's
+//! caches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,12 +14,12 @@ use plumb_block::{BufferMut, Bytes, DeviceInfo, Pool, PoolShape, Result};
 const COLOUR_BYTES: u64 = 4096;
 const SMALL: Bytes = Bytes::kib(32);
 const SMALL_COUNT: u32 = 72;
-/// Number of small buffers of a connection for which the budget has no share.
+/// Number of small buffers of a connection without a share of the budget.
 const SMALL_LEAST: u32 = 8;
 const LARGE: Bytes = Bytes::kib(256);
 const LARGE_COUNT: u32 = 32;
 
-/// Memory that the pools of all connections of a server may take, but for 288 KiB of each.
+/// Memory limit for the pools of all connections of a server, in addition to 288 KiB for each.
 pub(super) struct Budget {
     left_bytes: AtomicU64,
 }
@@ -30,7 +29,7 @@ impl Budget {
         Arc::new(Self { left_bytes: AtomicU64::new(limit.0) })
     }
 
-    /// Returns a share of `bytes`, if that much is left; it goes back when dropped.
+    /// Returns a share of `bytes` if available; dropping it returns it to the budget.
     pub(super) fn take(self: &Arc<Self>, bytes: u64) -> Option<Share> {
         self.left_bytes
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(bytes))
@@ -62,7 +61,7 @@ pub(super) struct Cut {
 pub(super) struct Buffers {
     pub(super) small: Pool,
     small_count: u32,
-    /// Share of the small pool; none if it has the least number of buffers.
+    /// Share for the small pool; `None` if it has the minimum number of buffers.
     _small: Option<Share>,
     large: Option<(Pool, Share)>,
     budget: Arc<Budget>,
@@ -90,7 +89,7 @@ impl Buffers {
         })
     }
 
-    /// Returns how a payload of `length` bytes is to be cut.
+    /// Returns the division of a payload of `length` bytes.
     pub(super) fn cut(&mut self, length: u32) -> Cut {
         let is_large = u64::from(length) > SMALL.0 && self.transfer_max > SMALL && self.has_large();
         let limit = if is_large { LARGE } else { SMALL };
@@ -118,8 +117,8 @@ impl Buffers {
         pool.take(Bytes(u64::from(length)))
     }
 
-    /// Returns in how many pieces a read may be that waits for all of them in buffers of the pool: half of
-    /// it, so that others get on.
+    /// Returns the maximum number of pieces for a read that collects all of them in pool buffers: half of the
+    /// pool, so that other requests can proceed.
     pub(super) const fn pieces_held_max(&self, cut: Cut) -> u32 {
         if cut.is_large { LARGE_COUNT / 2 } else { self.small_count / 2 }
     }

@@ -1,17 +1,16 @@
-//! One connection from greeting to goodbye, as a step function over any transport, and its driver over a
-//! socket.
+//! One connection from start to end, as a step function over any transport, and its driver over a socket.
 //!
-//! A [`Connection`] reads no clock and never waits: each turn takes what the transport and the device have,
-//! goes as far as that leads, and says what it [wants](Wants) next. [`serve`] waits for that in a thread of
-//! its own, by the first of these that applies:
+//! A [`Connection`] reads no clock and never waits: each turn processes available data of the transport and
+//! the device, and returns what it [wants](Wants) next. [`serve`] waits for that in a separate thread, by the
+//! first of these that applies:
 //!
-//! 1. Nothing is in flight and nothing to be sent: in the receive call itself, after polling for a moment
-//!    where that pays. A device that completes within the poll costs two system calls a request and, with a
-//!    client that sends the next one soon, no wakeup.
+//! 1. Nothing is in flight and there is nothing to send: in the receive call itself, after a short busy poll
+//!    if that pays off. If the device completes within the poll, a request costs two system calls, and no
+//!    wake-up with a client that sends the next one soon.
 //! 2. Something is in flight and the queue has a descriptor: for the socket and the descriptor together; for
-//!    one request, after polling both for a moment where that pays.
+//!    a single request, after a short busy poll of both if that pays off.
 //! 3. Something is in flight, the queue has no descriptor, and nothing can be sent or received now: in the
-//!    queue's own poll, for one completion. Requests that arrive meanwhile are seen when it returns.
+//!    queue's own poll, for one completion. Requests that arrive meanwhile are processed when it returns.
 
 use std::io::{self, IoSliceMut};
 use std::sync::Arc;
@@ -25,7 +24,7 @@ use crate::nbd::output::Output;
 use crate::nbd::transport::{Socket, Transport};
 use crate::nbd::turn::{Turn, Wants};
 
-/// How much is received at once during the handshake.
+/// Maximum amount received at once during the handshake.
 const PIECE_BYTES: usize = 4 << 10;
 
 /// Settings of a connection.
@@ -33,7 +32,7 @@ pub(super) struct Setting {
     pub(super) terms: Terms,
     pub(super) limits: Limits,
     pub(super) tls: Option<Arc<rustls::ServerConfig>>,
-    /// When the handshake must be over.
+    /// Deadline of the handshake.
     pub(super) until: Nanos,
 }
 
@@ -52,11 +51,11 @@ impl Connection {
         Self { phase: Phase::Handshake(Box::new(Greeting::new(setting))) }
     }
 
-    /// Takes one turn at the time `now`. The device is polled with `wait`: a driver whose device has no
+    /// Takes one turn at the time `now`, polling the device with `wait`: a driver for a device without a
     /// descriptor waits there.
     ///
     /// # Errors
-    /// If the connection has to end although the client did not leave; what was in flight is unanswered.
+    /// If the connection must end although the client did not leave; requests in flight are unanswered.
     pub fn advance(
         &mut self,
         transport: &mut dyn Transport,
@@ -77,7 +76,7 @@ impl Connection {
         }
     }
 
-    /// Returns the queue of the device, if any request came.
+    /// Returns the device queue once a request has arrived.
     fn queue(&self) -> Option<&dyn Queue> {
         match &self.phase {
             Phase::Handshake(_) => None,
@@ -86,16 +85,16 @@ impl Connection {
     }
 }
 
-/// A connection that shakes hands.
+/// A connection during its handshake.
 struct Greeting {
     setting: Setting,
     handshake: Handshake,
     received: Vec<u8>,
     output: Output,
-    /// Latest step of the handshake; it is carried out once all output is sent.
+    /// Latest step of the handshake, executed once all output is sent.
     step: Step,
     is_encrypting: bool,
-    /// Session that was agreed on.
+    /// Negotiated session.
     session: Option<Session>,
 }
 
@@ -159,7 +158,7 @@ impl Greeting {
         }
     }
 
-    /// Receives once; `None` if nothing is there.
+    /// Receives once; `None` if nothing is available.
     fn receive(&mut self, transport: &mut dyn Transport) -> io::Result<Option<usize>> {
         let mut piece = [0; PIECE_BYTES];
         match transport.receive(&mut [IoSliceMut::new(&mut piece)]) {
@@ -173,7 +172,7 @@ impl Greeting {
     }
 
     fn encrypt(&mut self, transport: &mut dyn Transport) -> io::Result<()> {
-        // Bytes sent in the clear behind STARTTLS could be anyone's.
+        // Unencrypted data after STARTTLS could come from anyone.
         let Some(config) = self.setting.tls.as_ref().filter(|_| self.received.is_empty()) else {
             return Err(io::ErrorKind::InvalidData.into());
         };
@@ -191,13 +190,13 @@ impl Greeting {
     }
 }
 
-/// Serves one connection to its end.
+/// Serves a connection until its end.
 pub(super) fn serve(
     mut connection: Connection,
     socket: &mut Socket,
     clock: &dyn Clock,
 ) -> Result<(), TransmissionFault> {
-    // For the next request, and for the end of the only one.
+    // Polling for the next request, and for the end of a single one.
     let (mut request_poll, mut end_poll) = (BusyPoll::default(), BusyPoll::default());
     let mut turn = connection.advance(socket, clock.now(), Wait::NONE)?;
     loop {

@@ -1,4 +1,4 @@
-//! The connections that are being served, so that they can be counted, named, waited for and closed.
+//! Set of the connections being served, to count, name, await and close them.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ struct Sockets {
 }
 
 impl Connections {
-    /// Counts a connection, until the guard is dropped.
+    /// Counts a connection until the guard is dropped.
     pub(super) fn add(self: &Arc<Self>, socket: &Arc<OwnedFd>) -> CountedConnection {
         let mut sockets = self.sockets();
         sockets.next += 1;
@@ -33,18 +33,18 @@ impl Connections {
         CountedConnection { all: Arc::clone(self), id }
     }
 
-    /// Returns how many there are.
+    /// Returns the number of connections.
     pub(super) fn len(&self) -> usize {
         self.sockets().open.len()
     }
 
-    /// Returns how many of them have a client at the other end that may still ask for something.
+    /// Returns the number of connections whose client may still send requests.
     pub(super) fn with_client(&self) -> usize {
         self.sockets().open.values().filter(|socket| !has_left(socket)).count()
     }
 
-    /// Returns the clients that may still ask for something, in words: `process 12 (qemu-io)`,
-    /// `10.0.0.7:51234`, each once however many connections it has. Those that cannot be told are left out.
+    /// Returns descriptions of the clients that may still send requests: `process 12 (qemu-io)`,
+    /// `10.0.0.7:51234`, without duplicates. Clients that cannot be identified are left out.
     pub(super) fn clients(&self) -> Vec<String> {
         let sockets = self.sockets();
         let present = sockets.open.values().filter(|socket| !has_left(socket));
@@ -54,15 +54,15 @@ impl Connections {
         found
     }
 
-    /// Ends one direction of all connections, or both.
+    /// Shuts down one or both directions of all connections.
     pub(super) fn shut_down(&self, how: Shutdown) {
         for socket in self.sockets().open.values() {
-            // One that the client has closed already needs nothing.
+            // A connection already closed by the client needs nothing.
             shutdown(socket, how).unwrap_or_default();
         }
     }
 
-    /// Waits until all have ended, at most so long; whether they have.
+    /// Waits at most `timeout` until all have ended. Returns true if they have.
     pub(super) fn wait_empty(&self, timeout: Duration) -> bool {
         let sockets = self.sockets();
         let outcome = self.one_ended.wait_timeout_while(sockets, timeout, |sockets| !sockets.open.is_empty());
@@ -85,8 +85,8 @@ fn client(socket: &OwnedFd) -> Option<String> {
     Some(if name.is_empty() { format!("process {pid}") } else { format!("process {pid} ({name})") })
 }
 
-/// Returns true if the client at the other end of `socket` is gone, or has at least said its last: a client
-/// that died may leave a connection that waits for a device which never answers.
+/// Returns true if the client of `socket` has left, or will send nothing more: a client that died may leave a
+/// connection that waits for an unresponsive device.
 fn has_left(socket: &impl AsFd) -> bool {
     let mut fds = [PollFd::new(socket, PollFlags::RDHUP)];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)

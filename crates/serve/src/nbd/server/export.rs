@@ -10,8 +10,7 @@ use crate::served_device::{REQUEST_TIMEOUT, ServedDevice};
 /// A device under a name, to be served.
 #[derive(Clone)]
 pub struct Export {
-    /// The name that clients choose it by: at most 4096 bytes. The only export of a server is also found
-    /// under the empty name.
+    /// Name for clients: at most 4096 bytes. A server's only export is also found by the empty name.
     pub name: String,
     /// Description for people; may be empty.
     pub description: String,
@@ -21,10 +20,10 @@ pub struct Export {
     pub read_only: bool,
 }
 
-/// The smallest preferred block size to advertise: a page of the client.
+/// Minimum advertised preferred block size: a page of the client.
 const PREFERRED_MIN: Bytes = Bytes::kib(4);
 
-/// An export being served, with what all of its connections share.
+/// An export being served, with the state shared by its connections.
 pub(super) struct ServedExport {
     pub(super) export: Export,
     pub(super) device: Arc<ServedDevice>,
@@ -36,10 +35,11 @@ impl ServedExport {
         Self { export, device }
     }
 
-    /// Returns the flags of the export: only what the device really does.
+    /// Returns the flags of the export: only the device's real capabilities.
     ///
     /// FLUSH, FUA, zeroes and several connections are part of the contract of every [`Device`]: a flush
-    /// covers what completed on any queue, so on any connection. TRIM is offered where the device discards.
+    /// covers everything completed on any queue, hence on any connection. TRIM is offered if the device
+    /// discards.
     pub(super) fn flags(&self, info: &DeviceInfo, is_structured: bool) -> TransmissionFlags {
         use TransmissionFlags as Flags;
         let mut flags =
@@ -59,13 +59,13 @@ impl ServedExport {
     }
 }
 
-/// Returns the size and the flags.
+/// Returns the size and flags for the client.
 pub(super) fn export_info(served: &ServedExport, info: &DeviceInfo, is_structured: bool) -> Info {
     Info::Export { size: info.size.0, flags: served.flags(info, is_structured) }
 }
 
-/// Returns the block size constraints: the minimum is the logical block, for a smaller one would be read,
-/// changed and written here, which breaks the crash rules of its neighbours.
+/// Returns the block size constraints. The minimum is the logical block, since smaller writes would need a
+/// read-modify-write here, which violates the crash rules of neighbouring data.
 pub(super) fn block_size_info(info: &DeviceInfo) -> Info {
     let clamped = |bytes: Bytes| u32::try_from(bytes.0).unwrap_or(u32::MAX).min(PAYLOAD_MAX_BYTES);
     let minimum = clamped(info.logical_block);

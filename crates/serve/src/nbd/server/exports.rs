@@ -1,4 +1,4 @@
-//! The exports of a server, with what all connections to them share.
+//! Exports of a server, with the state shared by all connections.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use super::transmission::Limits;
 use super::{Options, ServeError};
 use crate::nbd::wire::STRING_MAX_BYTES;
 
-/// Time that a refused client may take to hear it.
+/// Timeout for sending a refusal to a client.
 const REFUSAL_TIMEOUT: Nanos = Nanos::secs(2);
 
-/// Exports that connections may be made to, by whichever transport.
+/// Exports for connections over any transport.
 pub struct Exports {
     pub(super) served: Arc<[Arc<ServedExport>]>,
     pub(super) options: Options,
@@ -23,11 +23,10 @@ pub struct Exports {
 }
 
 impl Exports {
-    /// Offers `exports`, with the depth, the memory, the clock, the certificates and the handshake timeout of
-    /// `options`.
+    /// Creates the exports with the depth, memory, clock, certificates and handshake timeout of `options`.
     ///
     /// # Errors
-    /// If there are none, or two have one name.
+    /// If there are none, or two have the same name.
     pub fn new(exports: Vec<Export>, options: Options) -> Result<Self, ServeError> {
         check_names(&exports)?;
         let served = |export| Arc::new(ServedExport::new(export, Arc::clone(&options.clock)));
@@ -38,12 +37,12 @@ impl Exports {
         })
     }
 
-    /// Returns a connection of a client that has just come.
+    /// Creates a connection for a new client.
     pub fn connect(&self) -> Connection {
         self.connection(None, self.options.handshake_timeout.into())
     }
 
-    /// Returns a connection of a client that is told that there is no room for it.
+    /// Creates a connection that only refuses its client.
     pub(super) fn refuse(&self) -> Connection {
         let limit = self.options.connections_max;
         let refusal = format!("the server has all of its {limit} connections: try again later");

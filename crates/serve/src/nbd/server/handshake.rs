@@ -1,4 +1,4 @@
-//! The handshake as a state machine: bytes in, bytes out, no socket and no clock.
+//! Handshake as a state machine: data in, data out, independent of sockets and clocks.
 //!
 //! ```text
 //! greeting ─► client's flags ─► option ─┬─► reply ─► option ...
@@ -7,8 +7,8 @@
 //!                                       └─► ABORT: close
 //! ```
 //!
-//! Invariant: at most [`OPTION_MAX_BYTES`] of an option are looked at. What is larger is answered TOO_BIG at
-//! once; up to [`SKIP_MAX_BYTES`] are then skipped unseen, and a client that announces more is hung up on.
+//! Invariant: at most [`OPTION_MAX_BYTES`] of an option are processed. A larger one is answered TOO_BIG at
+//! once; up to [`SKIP_MAX_BYTES`] are then skipped, and a client that announces more is disconnected.
 
 mod answers;
 
@@ -24,26 +24,26 @@ use crate::served_device::KnownLosses;
 
 pub(super) use answers::ALLOCATION_ID;
 
-/// The largest option that is skipped.
+/// Maximum size of a skipped option.
 const SKIP_MAX_BYTES: u32 = 1 << 20;
 
 /// State of the encryption of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Encryption {
-    /// There are no certificates.
+    /// Not available: there are no certificates.
     Unavailable,
-    /// Nothing else is answered before it.
+    /// Required before anything else is answered.
     Required,
-    /// Encryption is on.
+    /// Active.
     Established,
 }
 
-/// Properties of the server that the handshake knows.
+/// Server properties for the handshake.
 #[derive(Clone)]
 pub(super) struct Terms {
     pub(super) exports: Arc<[Arc<ServedExport>]>,
     pub(super) encryption: Encryption,
-    /// Reason why no export is served on this connection, if so.
+    /// Reason why no export is served on this connection, if any.
     pub(super) refusal: Option<String>,
 }
 
@@ -51,74 +51,73 @@ pub(super) struct Terms {
 #[derive(Clone)]
 pub(super) struct Session {
     pub(super) served: Arc<ServedExport>,
-    /// The losses of power that the client knows of: those until now.
+    /// Power losses known to the client: those until now.
     pub(super) known: Arc<KnownLosses>,
-    /// True if replies may come in chunks.
+    /// True if structured replies were negotiated.
     pub(super) is_structured: bool,
-    /// True if block status is told in `base:allocation`.
+    /// True if block status in `base:allocation` was negotiated.
     pub(super) has_allocation: bool,
 }
 
 /// Next step of a handshake.
 pub(super) enum Step {
-    /// Nothing: more bytes are needed.
+    /// Wait for more data.
     NeedBytes,
-    /// Something was consumed; go on.
+    /// Continue with further input.
     Continue,
-    /// Send what is there, then encrypt.
+    /// Send the output, then encrypt.
     StartTls,
-    /// Send what is there, then transmission begins.
+    /// Send the output, then start the transmission.
     Transmit(Session),
-    /// Send what is there, then close: the client said so, or was refused in a way that has no reply.
+    /// Send the output, then close, because the client asked for it, or was refused without a possible reply.
     Close,
 }
 
-/// Where in the handshake we are.
+/// Position in the handshake.
 enum State {
     ClientFlags,
     Option,
-    /// The rest of an option that was answered is still to come: `left` bytes.
+    /// Skip the remaining `left` bytes of an answered option.
     Skip {
         left: u32,
     },
 }
 
-/// One side of a handshake.
+/// Server side of a handshake.
 pub(super) struct Handshake {
     terms: Terms,
     state: State,
     has_no_zeroes: bool,
     is_structured: bool,
-    /// The export for which `base:allocation` was chosen.
+    /// Export for which `base:allocation` was selected.
     allocation_of: Option<Arc<ServedExport>>,
 }
 
 impl Handshake {
-    /// Creates a handshake that has just begun.
+    /// Creates a handshake at its start.
     pub(super) fn new(terms: Terms) -> Self {
         let state = State::ClientFlags;
         Self { terms, state, has_no_zeroes: false, is_structured: false, allocation_of: None }
     }
 
-    /// Returns the bytes that the server sends first.
+    /// Returns the server's first message.
     pub(super) fn greeting() -> [u8; ServerHello::BYTES] {
         let flags = HandshakeFlags::FIXED_NEWSTYLE.with(HandshakeFlags::NO_ZEROES);
         ServerHello { flags }.encode()
     }
 
-    /// Notes that the connection is encrypted from here on: what was said before may have been said by
-    /// anyone.
+    /// Records that the connection is encrypted, and discards earlier negotiation, which anyone could have
+    /// sent.
     pub(super) fn encrypted(&mut self) {
         self.terms.encryption = Encryption::Established;
         self.is_structured = false;
         self.allocation_of = None;
     }
 
-    /// Consumes bytes off the front of `input`, appends what is to be sent to `output`. Returns how many
-    /// bytes were consumed.
+    /// Consumes data from the front of `input`, and appends output. Returns the number of consumed bytes.
     ///
     /// # Errors
-    /// If the client does not speak the protocol: close.
+    /// If the client violates the protocol; then close.
     pub(super) fn advance(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<(usize, Step), WireError> {
         match self.state {
             State::ClientFlags => self.client_flags(input),
@@ -149,7 +148,7 @@ impl Handshake {
         let Some((head, rest)) = input.split_first_chunk() else { return Ok((0, Step::NeedBytes)) };
         let header = OptionHeader::decode(head)?;
         if header.length > OPTION_MAX_BYTES {
-            // EXPORT_NAME has no reply: all that can be said is to hang up.
+            // EXPORT_NAME has no error reply; the server can only disconnect.
             let has_reply = header.code != OptionCode::EXPORT_NAME;
             if has_reply {
                 let why =
@@ -168,7 +167,7 @@ impl Handshake {
     }
 }
 
-/// Sends an error reply with a sentence for people.
+/// Sends an error reply with a message for users.
 fn refuse(code: OptionCode, kind: OptionReplyKind, why: &str, output: &mut Vec<u8>) {
     encode_option_reply(code, kind, why.as_bytes(), output);
 }

@@ -1,7 +1,6 @@
-//! Place where a server listens.
+//! Listening sockets of a server.
 //!
-//! The unix socket of a dead server is replaced, that of a live one is not: whether it is alive is asked by
-//! connecting.
+//! The unix socket of a dead server is replaced, that of a live one is not; a connection attempt shows which.
 
 use std::fs;
 use std::io;
@@ -9,7 +8,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use plumb_state::{DirectoryLock, whole_file};
 use rustix::io::Errno;
@@ -19,10 +18,37 @@ use super::ServeError;
 pub use crate::unix_socket::PATH_MAX_BYTES;
 use crate::unix_socket::UnixSocket;
 
-/// Mode of a socket to which only the owner may connect.
-pub const OWNER_ONLY: u32 = 0o600;
+/// Address at which a server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ListenAddress {
+    /// A unix socket, which only this user can open.
+    Unix(PathBuf),
+    /// A TCP address; port 0 selects a free one.
+    Tcp(SocketAddr),
+}
 
-/// Where a server listens. Dropping it removes its unix socket.
+impl ListenAddress {
+    /// Listens at the address.
+    ///
+    /// # Errors
+    /// If the address is not available.
+    pub fn listen(&self) -> Result<Listener, ServeError> {
+        match self {
+            Self::Unix(path) => Listener::unix(path),
+            Self::Tcp(address) => Listener::tcp(*address),
+        }
+    }
+
+    /// Returns the address if other machines may reach it.
+    pub fn beyond_this_machine(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(address) if !address.ip().to_canonical().is_loopback() => Some(*address),
+            _ => None,
+        }
+    }
+}
+
+/// A listening socket. Dropping it removes its unix socket.
 #[derive(Debug)]
 pub struct Listener {
     kind: Kind,
@@ -35,12 +61,11 @@ enum Kind {
 }
 
 impl Listener {
-    /// Listens on a unix socket at `path`; `mode` says who may connect, [`OWNER_ONLY`] unless there is a
-    /// reason.
+    /// Listens on a unix socket at `path`, to which only its owner may connect.
     ///
     /// # Errors
-    /// If another server listens there, something else than a socket is there, or the path is too long.
-    pub fn unix(path: &Path, mode: u32) -> Result<Self, ServeError> {
+    /// If another server listens there, something other than a socket is there, or the path is too long.
+    pub fn unix(path: &Path) -> Result<Self, ServeError> {
         let fail = |source: io::Error| ServeError::Listen { place: path.display().to_string(), source };
         let bytes = path.as_os_str().len();
         if bytes > PATH_MAX_BYTES {
@@ -51,14 +76,14 @@ impl Listener {
         }
         let lock = DirectoryLock::acquire(whole_file::parent_of(path)).map_err(fail)?;
         refuse_if_taken(path)?;
-        let socket = UnixSocket::listen(path, mode, &lock).map_err(fail)?;
+        let socket = UnixSocket::listen(path, &lock).map_err(fail)?;
         Ok(Self { kind: Kind::Unix(socket) })
     }
 
-    /// Listens on TCP. Whether it may be beyond this machine is decided when it is served.
+    /// Listens on TCP. Whether other machines may connect is decided when serving.
     ///
     /// # Errors
-    /// If the address is not this machine's, or taken.
+    /// If the address does not belong to this machine, or is in use.
     pub fn tcp(address: SocketAddr) -> Result<Self, ServeError> {
         let fail = |source| ServeError::Listen { place: address.to_string(), source };
         let listener = TcpListener::bind(address).map_err(fail)?;
@@ -66,7 +91,7 @@ impl Listener {
         Ok(Self { kind: Kind::Tcp(listener) })
     }
 
-    /// Returns the address of a TCP listener: the port that the kernel chose for port 0.
+    /// Returns the address of a TCP listener, with the port chosen by the kernel for port 0.
     pub fn tcp_address(&self) -> Option<SocketAddr> {
         match &self.kind {
             Kind::Tcp(listener) => listener.local_addr().ok(),
@@ -74,18 +99,18 @@ impl Listener {
         }
     }
 
-    /// Returns true if the other end may be another machine.
+    /// Returns true if clients may be on other machines.
     pub fn is_beyond_this_machine(&self) -> bool {
         self.tcp_address().is_some_and(|address| !address.ip().to_canonical().is_loopback())
     }
 
-    /// Takes a connection that waits.
+    /// Accepts a waiting connection.
     pub(crate) fn accept(&self) -> io::Result<OwnedFd> {
         match &self.kind {
             Kind::Unix(socket) => socket.accept(),
             Kind::Tcp(listener) => {
                 let socket = OwnedFd::from(listener.accept()?.0);
-                // Replies leave at once, and a peer that vanished is noticed even while nothing is asked.
+                // Send replies without delay, and detect a vanished peer even while idle.
                 sockopt::set_tcp_nodelay(&socket, true)?;
                 sockopt::set_socket_keepalive(&socket, true)?;
                 Ok(socket)
@@ -103,7 +128,7 @@ impl AsFd for Listener {
     }
 }
 
-/// Fails unless there is nothing at `path`, or the socket of a dead server, which may be replaced.
+/// Fails if there is anything at `path` except the socket of a dead server, which may be replaced.
 fn refuse_if_taken(path: &Path) -> Result<(), ServeError> {
     let place = path.display().to_string();
     match fs::symlink_metadata(path) {

@@ -1,4 +1,4 @@
-//! Options of a server, and what its observer learns of each connection.
+//! Options of a server, and the information for its observer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,37 +7,36 @@ use plumb_block::{Bytes, Clock, RealClock};
 
 use crate::nbd::tls::ServerTls;
 
-/// How a connection ended.
+/// End of a connection.
 #[derive(Debug, Clone)]
 pub struct ConnectionEnd {
-    /// Why, if not because the client left: an error with its causes, in one line.
+    /// Error with its causes, in one line; `None` if the client left.
     pub failure: Option<String>,
 }
 
-/// Called by the thread of each connection when it has ended.
+/// Callback from a connection's thread when it has ended.
 pub type Observer = Arc<dyn Fn(&ConnectionEnd) + Send + Sync>;
 
-/// How a server is to behave. Made by [`Options::default`] and changed from there.
+/// Options of a server, based on [`Options::default`].
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// Encryption with certificates; needed for TCP beyond this machine. Once set, clients that do not ask
-    /// for it are refused.
+    /// Encryption with certificates; required for TCP beyond this machine. If set, clients without encryption
+    /// are refused.
     pub tls: Option<ServerTls>,
-    /// Number of connections that are served at once; further ones are told so and closed.
+    /// Maximum number of simultaneous connections; further ones are refused.
     pub connections_max: u32,
-    /// Time that a handshake may take. The transmission phase has no limit: idle clients are held.
+    /// Timeout of a handshake. The transmission phase has none: idle clients stay connected.
     pub handshake_timeout: Duration,
-    /// Time that a stop waits for requests in flight and replies unread before connections are closed under
-    /// them.
+    /// Time that a stop waits for requests in flight and unread replies before it closes connections.
     pub stop_timeout: Duration,
-    /// Number of requests that the queue of a connection holds in flight.
+    /// Depth of a connection's queue.
     pub depth: u32,
-    /// Memory that the payloads of all connections may take, beyond 288 KiB for each that has made a request.
+    /// Maximum payload memory of all connections, in addition to 288 KiB for each that has made a request.
     pub memory_max: Bytes,
-    /// Clock by which handshakes and requests are late.
+    /// Clock for handshake and request timeouts.
     pub clock: Arc<dyn Clock>,
-    /// Told when a connection has ended.
+    /// Callback for ended connections.
     pub observer: Option<Observer>,
 }
 

@@ -1,5 +1,5 @@
-//! Whatever a client sends, the server neither panics nor hangs nor grows, and what it answers is
-//! well-formed.
+//! Tests that whatever a client sends, the server neither panics nor hangs nor grows, and that its answers
+//! are well-formed.
 //!
 //! Sessions are made from a grammar of the protocol, then most of them are damaged. They run against the real
 //! state machines over a transport in memory that delivers and takes bytes in pieces of any size. The answers
@@ -41,7 +41,7 @@ fn exports() -> Exports {
     Exports::new(vec![export("disk", false), export("fixed", true)], options).unwrap()
 }
 
-/// Serves a connection over a pipe, in a time that stands still, until it ends or is stuck.
+/// Serves a connection over a pipe, with a stopped clock, until it ends or is stuck.
 fn serve(pipe: &mut Pipe, mut connection: Connection) -> Result<Turn, TransmissionFault> {
     loop {
         match connection.advance(pipe, Nanos::ZERO, Wait::NONE)? {
@@ -58,7 +58,8 @@ fn resident_bytes() -> u64 {
     statm.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }
 
-/// Runs sessions until they had `frames` frames; how many bytes the process grew after the first tenth.
+/// Runs sessions until they had `frames` frames. Returns the number of bytes by which the process grew after
+/// the first tenth.
 fn run(frames: u64, seed: u64) -> i64 {
     let exports = exports();
     let (mut done, mut session, mut settled) = (0, 0, None);
@@ -88,7 +89,7 @@ const fn frames_until_settled(frames: u64) -> u64 {
     frames / 10
 }
 
-/// Set in the process that runs nothing but the test, since memory is counted by process.
+/// Environment variable of a process that runs only this test, since memory is counted by process.
 const ALONE: &str = "PLUMB_FUZZ_ALONE";
 
 #[test]

@@ -1,26 +1,24 @@
-//! The transmission phase of one connection: requests in, replies out, in whatever order the device completes
+//! Transmission phase of a connection: requests in, replies out, in the order in which the device completes
 //! them.
 //!
-//! - `plan`: what a request means, or why it is refused: pure.
-//! - `intake`: takes requests off the input, cuts them into pieces that the device takes, and submits them
+//! - `plan`: the meaning of a request, or the reason to refuse it: pure.
+//! - `intake`: parses requests, splits them into pieces that the device accepts, and submits them
 //!   ([`Requests`]).
 //! - `command`: the requests in flight.
-//! - `answer`: from pieces that have ended to replies.
-//! - `status`: what is behind the blocks.
+//! - `answer`: replies for ended pieces.
+//! - `status`: block status.
 //!
-//! One turn is: collect what completed, or receive; understand it, submit, collect, send. In between nothing
-//! is waited for, so requests that arrived together go to the device together and their replies leave
-//! together.
+//! One turn consists of: collect completions, or receive; then parse, submit, collect, send. Nothing waits in
+//! between, so requests that arrived together go to the device together, and their replies leave together.
 //!
 //! Invariants:
-//! - A reply that says "done" leaves only after every piece of the request, and the flush that its FUA asks
-//!   for, completed as done. The first failure is the answer.
-//! - When a request ends unanswered (it was given up, or the device lost power), nothing more is answered on
-//!   the connection: it ends, as if the device had vanished, and the client must treat everything in flight
-//!   as unanswered.
-//! - Memory is bounded by the pools and by [`Output`]'s limit, whatever the client asks for and whether it
-//!   reads the replies: a read that does not fit into the pools is sent piece by piece, alone on its
-//!   connection.
+//! - A successful reply is sent only after every piece of the request, and the flush for its FUA, completed
+//!   successfully. The first failure determines the answer.
+//! - When a request ends unanswered (given up, or the device lost power), no further answers are sent: the
+//!   connection ends as if the device had vanished, and the client must treat everything in flight as
+//!   unanswered.
+//! - Memory is bounded by the pools and by [`Output`]'s limit, whatever the client requests and whether it
+//!   reads the replies: a read larger than the pools is sent piece by piece, alone on its connection.
 
 mod answer;
 mod command;
@@ -46,28 +44,28 @@ use command::{Command, Piece};
 use intake::Intake;
 use plan::Rules;
 
-/// How much is received at once at most.
+/// Maximum amount received at once.
 const INPUT_BYTES: usize = 256 << 10;
-/// Behind a write of so many bytes another one is expected. Only its header is received ahead: its payload
-/// goes where the device takes it from.
+/// Size of a write after which another large one is expected. Then only its header is received in advance:
+/// its payload goes directly to the device's buffer.
 const LARGE_BYTES: u32 = 32 << 10;
 
-/// Reason why a connection ended before the client said so.
+/// Reason why a connection ended without a disconnect by the client.
 #[derive(Debug, thiserror::Error)]
 pub enum TransmissionFault {
-    /// The client sent something that is not the protocol.
+    /// The client violated the protocol.
     #[error("the client does not speak the protocol")]
     Protocol(#[from] WireError),
     /// The transport broke.
     #[error("the connection failed")]
     Socket(#[from] io::Error),
-    /// The device gave no answer.
+    /// The device did not answer.
     #[error("the device lost power or did not answer: what was in flight stays unanswered")]
     Unanswered,
-    /// The client was too slow to shake hands.
+    /// The handshake took too long.
     #[error("the handshake took too long")]
     Stalled,
-    /// A read failed after a part of its answer was sent.
+    /// A read failed after a part of its data was sent.
     #[error(
         "the device failed in the middle of a read that was already sent in part: the answer cannot be \
          completed"
@@ -75,25 +73,25 @@ pub enum TransmissionFault {
     HalfSent,
 }
 
-/// Event that must happen before more can be taken in.
+/// Event that must happen before more can be processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BlockReason {
-    /// More bytes must come.
+    /// More data must arrive.
     Input,
-    /// A buffer or a place in the queue must become free, or replies must leave.
+    /// A buffer or queue slot must become free, or replies must be sent.
     Room,
 }
 
-/// Queue and buffers that the connection has of the device, from its first request on.
+/// Queue and buffers of a connection, from its first request on.
 struct Lane {
     requests: Requests<Piece>,
     buffers: Buffers,
 }
 
-/// Limits of what a connection may have.
+/// Limits of a connection.
 #[derive(Clone)]
 pub(super) struct Limits {
-    /// Number of requests that a connection's queue holds.
+    /// Queue depth of a connection.
     pub(super) depth: u32,
     pub(super) budget: Arc<Budget>,
 }
@@ -106,22 +104,22 @@ pub(super) struct Transmission {
     lane: Option<Lane>,
     input: Input,
     intake: Intake,
-    /// The last request was a large write.
+    /// True if the last request was a large write.
     expects_large: bool,
     commands: Slab<Command>,
-    /// The read that is sent piece by piece: nothing else is taken in before it is over.
+    /// Read that is being sent piece by piece; nothing else is accepted before it ends.
     streamed: Option<u32>,
     output: Output,
-    /// True if bytes can be taken in.
+    /// True if data can be received.
     may_receive: bool,
-    /// No more bytes will come.
+    /// True if no more data will arrive.
     is_at_end: bool,
-    /// No more requests are taken.
+    /// True if no more requests are accepted.
     is_leaving: bool,
 }
 
 impl Transmission {
-    /// Creates the transmission as agreed in `session`; `received` came behind the handshake already.
+    /// Creates the transmission for `session`; `received` arrived directly after the handshake.
     pub(super) fn new(session: Session, limits: Limits, received: &[u8]) -> Self {
         let mut input = Input::new(INPUT_BYTES.max(received.len()));
         input.append(received);
@@ -142,7 +140,7 @@ impl Transmission {
         }
     }
 
-    /// Takes one turn at the time `now`; the device is polled with `wait` first.
+    /// Takes one turn at the time `now`, starting with a poll of the device with `wait`.
     pub(super) fn advance(
         &mut self,
         transport: &mut dyn Transport,
@@ -154,7 +152,7 @@ impl Transmission {
             let blocked = self.take_in()?;
             let has_completed = self.needs_poll() && self.collect(Wait::NONE)?;
             has_moved |= has_completed;
-            // A completion may have led to another request, the flush after a trim, which the device must
+            // A completion may have caused another request (the flush after a trim), which the device must
             // see.
             if self.needs_poll() || (has_completed && blocked == BlockReason::Room) {
                 continue;
@@ -180,7 +178,7 @@ impl Transmission {
         }
     }
 
-    /// Returns the queue of the device, if any request came.
+    /// Returns the device queue once a request has arrived.
     pub(super) fn queue(&self) -> Option<&dyn Queue> {
         self.lane.as_ref().map(|lane| lane.requests.queue())
     }
@@ -198,13 +196,13 @@ impl Transmission {
         self.lane.as_ref().is_none_or(|lane| lane.requests.has_room())
     }
 
-    /// Receives into the buffer of the write that is being taken in, if there is one, and behind that into
-    /// the input. Returns true if bytes came, or the end.
+    /// Receives into the buffer of the current write, if any, and then into the input. Returns true if data
+    /// arrived, or the end.
     fn receive(&mut self, transport: &mut dyn Transport) -> Result<bool, TransmissionFault> {
         let (payload, is_last) = self.intake.payload_space(self.input.is_empty());
         let payload_bytes = payload.len();
         let ahead = if self.expects_large { RequestHeader::BYTES } else { INPUT_BYTES };
-        // While more of the payload is to come than fits, what comes next belongs into the next buffer.
+        // If more of the payload is to come than fits, the following data belongs in the next buffer.
         let outcome = match (payload_bytes, is_last) {
             (0, _) => transport.receive(&mut [IoSliceMut::new(self.input.space(ahead))]),
             (_, false) => transport.receive(&mut [IoSliceMut::new(payload)]),
@@ -237,14 +235,14 @@ impl Transmission {
         self.lane.as_mut().ok_or(Errno::EIO)
     }
 
-    /// Submits a piece. There is a lane since its command was begun.
+    /// Submits a piece. The lane exists since its command was started.
     fn submit(&mut self, piece: Piece, op: Op, range: LbaRange, payload: Payload) {
         if let Some(lane) = &mut self.lane {
             lane.requests.submit(piece, op, range, payload);
         }
     }
 
-    /// Collects and answers what has ended; whether anything had.
+    /// Collects and answers ended pieces. Returns true if there were any.
     fn collect(&mut self, wait: Wait) -> Result<bool, TransmissionFault> {
         let Some(lane) = self.lane.as_mut() else { return Ok(false) };
         lane.requests.poll(wait);

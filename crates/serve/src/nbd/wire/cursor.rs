@@ -1,4 +1,4 @@
-//! [`Cursor`]: reads integers from bytes that the other side may have made up.
+//! [`Cursor`]: reader of integers and strings from untrusted bytes.
 
 use super::error::WireError;
 
@@ -45,7 +45,7 @@ impl<'a> Cursor<'a> {
         text(what, self.bytes(length)?)
     }
 
-    /// Returns a string with its length before it.
+    /// Returns a string preceded by its length.
     pub(super) fn counted_string(&mut self) -> Result<String, WireError> {
         let length = self.u32()? as usize;
         self.string(length)
@@ -70,7 +70,7 @@ impl<'a> Cursor<'a> {
         self.rest.is_empty()
     }
 
-    /// Checks that the message is over.
+    /// Checks that the message is completely read.
     pub(super) fn end(self) -> Result<(), WireError> {
         if self.rest.is_empty() {
             Ok(())
@@ -80,7 +80,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Returns `bytes` as a string of the protocol.
+/// Returns `bytes` as a string; the protocol demands UTF-8 without NUL.
 pub(super) fn text(what: &'static str, bytes: &[u8]) -> Result<String, WireError> {
     if bytes.len() > super::STRING_MAX_BYTES {
         return Err(WireError::String { what });

@@ -1,21 +1,21 @@
-//! Error numbers as they travel, and what is wrong with bytes that do not decode.
+//! Error numbers on the wire, and errors of decoding.
 
 use plumb_block::Errno;
 
 use super::numbers::codes;
 
-/// Bytes that are not what they should be.
+/// Error of malformed bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
-    /// The message ended early.
+    /// The message is too short.
     #[error("{what} ended early: {length} bytes were left where more were expected")]
     Short {
         /// Name of the message.
         what: &'static str,
-        /// How much was left.
+        /// Number of available bytes.
         length: usize,
     },
-    /// The message goes on where it should end.
+    /// The message is too long.
     #[error("{what} has {excess} bytes too many")]
     Long {
         /// Name of the message.
@@ -23,8 +23,8 @@ pub enum WireError {
         /// Number of bytes.
         excess: usize,
     },
-    /// The message does not begin as it should: the peer does not speak the protocol, or the two are out of
-    /// step.
+    /// The message has a wrong magic number: the peer does not speak the protocol, or synchronization is
+    /// lost.
     #[error("{what} begins with {found:#x}, expected {expected:#x}")]
     Magic {
         /// Name of the message.
@@ -34,13 +34,13 @@ pub enum WireError {
         /// Number that was found.
         found: u64,
     },
-    /// A string is longer than 4096 bytes, not UTF-8, or has a NUL in it.
+    /// A string is longer than 4096 bytes, not UTF-8, or contains NUL.
     #[error("{what} has a string that is not UTF-8 of at most 4096 bytes without NUL")]
     String {
         /// Name of the message.
         what: &'static str,
     },
-    /// A number that cannot be.
+    /// A number has an invalid value.
     #[error("{what} says {found}, which cannot be")]
     Value {
         /// Name of the field.
@@ -51,7 +51,7 @@ pub enum WireError {
 }
 
 codes! {
-    /// An error number of the protocol ("Error values"): the same on every system.
+    /// Error number of the protocol ("Error values"), the same on every system.
     WireErrno, u32;
     NONE = 0, "No error.";
     EPERM = 1, "Operation not permitted: the export is read-only.";
@@ -60,13 +60,13 @@ codes! {
     EINVAL = 22, "Invalid argument.";
     ENOSPC = 28, "No space left, and writes past the end.";
     EOVERFLOW = 75, "The result does not fit into one chunk.";
-    ENOTSUP = 95, "Not supported: what a fast-only write of zeroes that would not be fast gets.";
-    ESHUTDOWN = 108, "The server is going away.";
+    ENOTSUP = 95, "Not supported; also the answer to a fast-only write of zeroes that would not be fast.";
+    ESHUTDOWN = 108, "The server is shutting down.";
 }
 
 impl WireErrno {
-    /// Returns the number that travels for an error of this system: those that the protocol has no number for
-    /// become EIO, as it says for errors of the medium.
+    /// Converts an error of this system. Errors without a number in the protocol become EIO, which it defines
+    /// for medium errors.
     pub const fn from_errno(errno: Errno) -> Self {
         match errno.0 {
             // EPERM, EACCES, EROFS.
@@ -82,8 +82,8 @@ impl WireErrno {
         }
     }
 
-    /// Returns the error of this system for a number that travelled: an unknown one is EINVAL, as the
-    /// protocol says. `None` where there was no error.
+    /// Converts to an error of this system; an unknown number becomes EINVAL, as the protocol demands. `None`
+    /// if there was no error.
     pub const fn to_errno(self) -> Option<Errno> {
         match self.0 {
             0 => None,

@@ -1,6 +1,6 @@
 //! Numbers and flags of the protocol as types.
 
-/// Declares a number of the protocol. A peer may send values without a name, too.
+/// Declares a number type of the protocol. A peer may also send values without a name.
 macro_rules! codes {
     ($(#[$meta:meta])* $name:ident, $bits:ty; $($code:ident = $value:expr, $doc:literal;)*) => {
         $(#[$meta])*

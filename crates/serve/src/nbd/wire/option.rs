@@ -1,4 +1,4 @@
-//! Negotiation: options, the replies to them, and what they carry.
+//! Negotiation: options, their replies, and the data of both.
 //!
 //! ```text
 //! option  magic IHAVEOPT | option u32 | length u32 | length bytes
@@ -12,25 +12,24 @@ use super::numbers::codes;
 
 const REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 
-/// The metadata context that says what is allocated.
+/// Metadata context for allocation.
 pub const BASE_ALLOCATION: &str = "base:allocation";
 
 codes! {
-    /// Code of an option, which says what the client requests ("Option types"). Others than those named here
-    /// may come.
+    /// Code of an option ("Option types"). Others than those named here may arrive.
     OptionCode, u32;
-    EXPORT_NAME = 1, "Choose an export and start, the old way: no error can be answered.";
+    EXPORT_NAME = 1, "Select an export and start the transmission; the server cannot answer with an error.";
     ABORT = 2, "End the handshake.";
-    LIST = 3, "Name all exports.";
-    STARTTLS = 5, "Go on encrypted.";
-    INFO = 6, "Tell about an export.";
-    GO = 7, "Tell about an export and start.";
+    LIST = 3, "List all exports.";
+    STARTTLS = 5, "Continue encrypted.";
+    INFO = 6, "Describe an export.";
+    GO = 7, "Describe an export and start the transmission.";
     STRUCTURED_REPLY = 8, "Replies may come in chunks.";
-    LIST_META_CONTEXT = 9, "Name the metadata contexts of an export.";
-    SET_META_CONTEXT = 10, "Choose metadata contexts.";
+    LIST_META_CONTEXT = 9, "List the metadata contexts of an export.";
+    SET_META_CONTEXT = 10, "Select metadata contexts.";
 }
 
-/// The header of an option; `length` bytes follow.
+/// Header of an option; `length` bytes follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OptionHeader {
     /// Code of the option.
@@ -46,7 +45,7 @@ impl OptionHeader {
     /// Reads a header.
     ///
     /// # Errors
-    /// If it does not begin as an option: the connection cannot go on.
+    /// If the magic number is wrong; the connection cannot continue.
     pub fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, WireError> {
         let mut cursor = Cursor::new("an option", bytes);
         cursor.magic(OPTION_MAGIC)?;
@@ -54,7 +53,7 @@ impl OptionHeader {
     }
 }
 
-/// Returns an option with its data, as it travels.
+/// Encodes an option with its data.
 pub fn encode_option(code: OptionCode, data: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(OptionHeader::BYTES + data.len());
     bytes.extend_from_slice(&OPTION_MAGIC.to_be_bytes());
@@ -72,17 +71,17 @@ codes! {
     INFO = 3, "A piece of information.";
     META_CONTEXT = 4, "A metadata context.";
     ERR_UNSUP = 1 << 31 | 1, "The server does not know the option.";
-    ERR_POLICY = 1 << 31 | 2, "The server does not want to.";
-    ERR_INVALID = 1 << 31 | 3, "The option makes no sense as it was sent, or at this point.";
-    ERR_TLS_REQD = 1 << 31 | 5, "Only after STARTTLS.";
+    ERR_POLICY = 1 << 31 | 2, "The server refuses by its policy.";
+    ERR_INVALID = 1 << 31 | 3, "The option is malformed, or not valid at this point.";
+    ERR_TLS_REQD = 1 << 31 | 5, "The option requires encryption (STARTTLS) first.";
     ERR_UNKNOWN = 1 << 31 | 6, "There is no such export.";
-    ERR_SHUTDOWN = 1 << 31 | 7, "The server is going away.";
-    ERR_BLOCK_SIZE_REQD = 1 << 31 | 8, "Only for a client that asks for the block size.";
+    ERR_SHUTDOWN = 1 << 31 | 7, "The server is shutting down.";
+    ERR_BLOCK_SIZE_REQD = 1 << 31 | 8, "The client must ask for the block size.";
     ERR_TOO_BIG = 1 << 31 | 9, "The option is too large.";
 }
 
 impl OptionReplyKind {
-    /// Returns true if the option failed, also of kinds that this version does not know.
+    /// Returns true if the option failed, including unknown kinds of errors.
     pub const fn is_error(self) -> bool {
         self.0 & (1 << 31) != 0
     }
@@ -106,7 +105,7 @@ impl OptionReplyHeader {
     /// Reads a header.
     ///
     /// # Errors
-    /// If it does not begin as a reply to an option: the connection cannot go on.
+    /// If the magic number is wrong; the connection cannot continue.
     pub fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, WireError> {
         let mut cursor = Cursor::new("the reply to an option", bytes);
         cursor.magic(REPLY_MAGIC)?;
@@ -118,7 +117,7 @@ impl OptionReplyHeader {
     }
 }
 
-/// Appends to `into` a reply to an option with its data, as it travels.
+/// Appends an encoded reply to an option to `into`.
 pub fn encode_option_reply(code: OptionCode, kind: OptionReplyKind, data: &[u8], into: &mut Vec<u8>) {
     into.extend_from_slice(&REPLY_MAGIC.to_be_bytes());
     into.extend_from_slice(&code.0.to_be_bytes());
@@ -131,22 +130,22 @@ codes! {
     /// Kind of information about an export ("NBD_REP_INFO").
     InfoKind, u16;
     EXPORT = 0, "Size and flags: always sent.";
-    NAME = 1, "The name by which the server knows it.";
-    DESCRIPTION = 2, "For people.";
-    BLOCK_SIZE = 3, "What requests must be multiples of, and may be at most.";
+    NAME = 1, "Name of the export at the server.";
+    DESCRIPTION = 2, "Description for people.";
+    BLOCK_SIZE = 3, "Block size constraints of requests.";
 }
 
-/// A piece of information about an export.
+/// Information about an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Info {
-    /// Size in bytes, and what it can do.
+    /// Size and capabilities.
     Export {
         /// Size in bytes.
         size: u64,
         /// Capabilities of the export.
         flags: TransmissionFlags,
     },
-    /// The name by which the server knows it.
+    /// Name of the export at the server.
     Name(String),
     /// Description for people.
     Description(String),
@@ -154,12 +153,12 @@ pub enum Info {
     BlockSize {
         /// Offsets and lengths must be multiples of this.
         minimum: u32,
-        /// Smaller requests than this are slow.
+        /// Size below which requests are slow.
         preferred: u32,
-        /// No payload may be larger than this.
+        /// Maximum payload.
         maximum: u32,
     },
-    /// One that this version does not know.
+    /// Information of an unknown kind.
     Other(InfoKind),
 }
 
@@ -189,7 +188,7 @@ impl Info {
     /// Reads the data of a reply of kind [`OptionReplyKind::INFO`].
     ///
     /// # Errors
-    /// If the bytes are not what their kind says.
+    /// If the bytes do not match their kind.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let mut cursor = Cursor::new("information about an export", bytes);
         let info = match InfoKind(cursor.u16()?) {
@@ -208,16 +207,16 @@ impl Info {
     }
 }
 
-/// Appends a string with its length before it.
+/// Appends a string preceded by its length.
 fn put_counted(text: &str, into: &mut Vec<u8>) {
     into.extend_from_slice(&(text.len() as u32).to_be_bytes());
     into.extend_from_slice(text.as_bytes());
 }
 
-/// The data of INFO and GO.
+/// Data of INFO and GO.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoRequest {
-    /// Name of the export; the empty string is the default one.
+    /// Name of the export; the empty string means the default.
     pub name: String,
     /// Kinds of information that the client wants.
     pub wants: Vec<InfoKind>,
@@ -233,10 +232,10 @@ impl GoRequest {
         bytes
     }
 
-    /// Reads it.
+    /// Decodes the request.
     ///
     /// # Errors
-    /// If the lengths in it do not fit together.
+    /// If its lengths are inconsistent.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let mut cursor = Cursor::new("INFO or GO", bytes);
         let name = cursor.counted_string()?;
@@ -247,7 +246,7 @@ impl GoRequest {
     }
 }
 
-/// The data of LIST_META_CONTEXT and SET_META_CONTEXT.
+/// Data of LIST_META_CONTEXT and SET_META_CONTEXT.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetaContextRequest {
     /// Name of the export.
@@ -266,16 +265,15 @@ impl MetaContextRequest {
         bytes
     }
 
-    /// Reads it.
+    /// Decodes the request.
     ///
     /// # Errors
-    /// If the lengths in it do not fit together.
+    /// If its lengths are inconsistent.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let mut cursor = Cursor::new("a request for metadata contexts", bytes);
         let export = cursor.counted_string()?;
         let count = cursor.u32()?;
-        // Not reserved by what the peer says: each query takes at least its length off the bytes that are
-        // there.
+        // Not preallocated by the peer's count: each query consumes at least its length field.
         let mut queries = Vec::new();
         for _ in 0..count {
             queries.push(cursor.counted_string()?);
@@ -285,10 +283,10 @@ impl MetaContextRequest {
     }
 }
 
-/// A metadata context that was listed or chosen.
+/// A listed or selected metadata context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetaContext {
-    /// The number by which block status names it; no meaning when it was only listed.
+    /// Number of the context in block status; meaningless if only listed.
     pub id: u32,
     /// `namespace:leaf`.
     pub name: String,
@@ -303,14 +301,14 @@ impl MetaContext {
     /// Reads the data of a reply of kind [`OptionReplyKind::META_CONTEXT`].
     ///
     /// # Errors
-    /// If it is too short, or the name is no string.
+    /// If it is too short, or the name is not a valid string.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let mut cursor = Cursor::new("a metadata context", bytes);
         Ok(Self { id: cursor.u32()?, name: text("a metadata context", cursor.rest())? })
     }
 }
 
-/// One export in the answer to LIST.
+/// An export in the answer to LIST.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerEntry {
     /// Name of the export.
@@ -329,7 +327,7 @@ impl ServerEntry {
     /// Reads the data of a reply of kind [`OptionReplyKind::SERVER`].
     ///
     /// # Errors
-    /// If the lengths in it do not fit together.
+    /// If its lengths are inconsistent.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let mut cursor = Cursor::new("an export in a list", bytes);
         Ok(Self { name: cursor.counted_string()?, description: text("an export in a list", cursor.rest())? })

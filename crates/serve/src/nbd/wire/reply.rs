@@ -5,8 +5,8 @@
 //! structured chunk  magic 0x668e33ef | flags u16 | kind u16 | cookie u64 | length u32 | length bytes
 //! ```
 //!
-//! The reply to a request is one simple reply, or chunks of which the last has the flag DONE. A read must be
-//! answered by chunks once structured replies were negotiated.
+//! The reply to a request is a simple reply, or a series of chunks, the last of which has the flag DONE. Once
+//! structured replies are negotiated, a read must be answered by chunks.
 
 use super::cursor::{Cursor, text};
 use super::error::{WireErrno, WireError};
@@ -15,13 +15,13 @@ use super::request::Cookie;
 
 const SIMPLE_MAGIC: u32 = 0x6744_6698;
 const CHUNK_MAGIC: u32 = 0x668e_33ef;
-/// The flag of the last chunk of a reply.
+/// Flag of the last chunk of a reply.
 const FLAG_DONE: u16 = 1;
 
 /// A reply without chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SimpleReply {
-    /// How it ended.
+    /// Result of the request.
     pub errno: WireErrno,
     /// Cookie of the request.
     pub cookie: Cookie,
@@ -31,7 +31,7 @@ impl SimpleReply {
     /// The length of the header.
     pub const BYTES: usize = 16;
 
-    /// Returns the header as it travels.
+    /// Encodes the header.
     pub fn encode(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..4].copy_from_slice(&SIMPLE_MAGIC.to_be_bytes());
@@ -44,16 +44,16 @@ impl SimpleReply {
 codes! {
     /// Content of a chunk ("Structured reply types"). Bit 15 marks errors.
     ChunkKind, u16;
-    NONE = 0, "Nothing: done.";
+    NONE = 0, "No content: the reply is complete.";
     OFFSET_DATA = 1, "An offset and the bytes there.";
-    OFFSET_HOLE = 2, "An offset and how many zeroes are there.";
-    BLOCK_STATUS = 5, "What is behind the bytes.";
-    ERROR = 1 << 15 | 1, "An error, somewhere.";
-    ERROR_OFFSET = 1 << 15 | 2, "An error, and where.";
+    OFFSET_HOLE = 2, "An offset and the number of zeroes there.";
+    BLOCK_STATUS = 5, "State of the bytes.";
+    ERROR = 1 << 15 | 1, "An error without an offset.";
+    ERROR_OFFSET = 1 << 15 | 2, "An error with its offset.";
 }
 
 impl ChunkKind {
-    /// Returns true if it says that something failed, also of kinds that this version does not know.
+    /// Returns true if it reports a failure, including unknown kinds of errors.
     pub const fn is_error(self) -> bool {
         self.0 & (1 << 15) != 0
     }
@@ -76,7 +76,7 @@ impl ChunkHeader {
     /// The length of the header.
     pub const BYTES: usize = 20;
 
-    /// Returns the header as it travels.
+    /// Encodes the header.
     pub fn encode(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..4].copy_from_slice(&CHUNK_MAGIC.to_be_bytes());
@@ -87,8 +87,7 @@ impl ChunkHeader {
         bytes
     }
 
-    /// Returns the header of a chunk of bytes of a read, and the offset that its content begins with: the
-    /// bytes follow.
+    /// Encodes the header of a chunk of read data with its offset; the data follows.
     pub fn encode_offset_data(cookie: Cookie, offset: u64, bytes: u32, is_last: bool) -> [u8; 28] {
         let length = bytes.saturating_add(8);
         let header = Self { is_last, kind: ChunkKind::OFFSET_DATA, cookie, length };
@@ -99,20 +98,20 @@ impl ChunkHeader {
     }
 }
 
-/// The start of a reply.
+/// Start of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyHead {
-    /// All of it but the bytes of a read.
+    /// A simple reply; the data of a read follows.
     Simple(SimpleReply),
     /// A chunk; its content follows.
     Chunk(ChunkHeader),
 }
 
 impl ReplyHead {
-    /// Reads the start of a reply off `bytes`, and says how many of them it took; `None` if more are needed.
+    /// Parses the start of a reply from `bytes`. Returns it with its length; `None` if more data is needed.
     ///
     /// # Errors
-    /// If they do not begin as a reply: the connection cannot go on.
+    /// If the magic number is wrong; the connection cannot continue.
     pub fn decode(bytes: &[u8]) -> Result<Option<(Self, usize)>, WireError> {
         let mut cursor = Cursor::new("a reply", bytes);
         let Ok(magic) = cursor.u32() else { return Ok(None) };
@@ -140,23 +139,23 @@ impl ReplyHead {
     }
 }
 
-/// Zeroes that were not sent.
+/// A run of zeroes that is not transferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OffsetHole {
-    /// Where, in bytes.
+    /// Offset in bytes.
     pub offset: u64,
-    /// How many.
+    /// Length in bytes.
     pub length: u32,
 }
 
-/// Failure of a command, and its place if the server knows it.
+/// Failure of a command, with its offset if the server knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorChunk {
-    /// How. Never [`WireErrno::NONE`].
+    /// Error number. Never [`WireErrno::NONE`].
     pub errno: WireErrno,
     /// Message for people; may be empty.
     pub message: String,
-    /// Where.
+    /// Offset of the failure in bytes.
     pub offset: Option<u64>,
 }
 
@@ -165,19 +164,18 @@ pub struct ErrorChunk {
 pub struct BlockDescriptor {
     /// Number of bytes.
     pub length: u32,
-    /// Description of the bytes: see [`BlockDescriptor::HOLE`] and [`BlockDescriptor::ZERO`] for
-    /// `base:allocation`.
+    /// State of the bytes: see [`BlockDescriptor::HOLE`] and [`BlockDescriptor::ZERO`] for `base:allocation`.
     pub flags: u32,
 }
 
 impl BlockDescriptor {
-    /// `base:allocation`: nothing is allocated.
+    /// Flag in `base:allocation`: not allocated.
     pub const HOLE: u32 = 1;
-    /// `base:allocation`: reads give zeroes.
+    /// Flag in `base:allocation`: reads return zeroes.
     pub const ZERO: u32 = 2;
 }
 
-/// State of the bytes from the offset of the request on, in one metadata context.
+/// Block status from the offset of the request on, in one metadata context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockStatus {
     /// Number of the context.
@@ -187,7 +185,7 @@ pub struct BlockStatus {
 }
 
 impl BlockStatus {
-    /// Returns the chunk as it travels, the last of its reply.
+    /// Encodes the status as the last chunk of its reply.
     pub fn encode(&self, cookie: Cookie) -> Vec<u8> {
         let length = 4 + 8 * self.descriptors.len() as u32;
         let header = ChunkHeader { is_last: true, kind: ChunkKind::BLOCK_STATUS, cookie, length };
@@ -216,11 +214,11 @@ pub enum Chunk {
 }
 
 impl Chunk {
-    /// Reads the content of a chunk of `kind`; bytes of a read ([`ChunkKind::OFFSET_DATA`]) are not for this:
-    /// they begin with the offset, a `u64`.
+    /// Decodes the content of a chunk of `kind`, except read data ([`ChunkKind::OFFSET_DATA`]), which starts
+    /// with the offset, a `u64`.
     ///
     /// # Errors
-    /// If the bytes are not what the kind says, or the kind is unknown and no error.
+    /// If the bytes do not match the kind, or the kind is unknown and not an error.
     pub fn decode(kind: ChunkKind, bytes: &[u8]) -> Result<Self, WireError> {
         match kind {
             ChunkKind::NONE => Cursor::new("an empty chunk", bytes).end().map(|()| Self::None),
@@ -264,14 +262,13 @@ fn decode_error(kind: ChunkKind, bytes: &[u8]) -> Result<Chunk, WireError> {
     }
     let length = usize::from(cursor.u16()?);
     let message = cursor.bytes(length)?;
-    // The message is for people only: bytes that are no text do not make the error unknown.
+    // The message is only for users: invalid text does not invalidate the error.
     let message = text("an error chunk", message).unwrap_or_default();
     let offset = if kind == ChunkKind::ERROR_OFFSET { Some(cursor.u64()?) } else { None };
     Ok(Chunk::Error(ErrorChunk { errno, message, offset }))
 }
 
-/// Returns a chunk that says what failed, as it travels, the last of its reply. A message over 4096 bytes is
-/// left out.
+/// Encodes an error as the last chunk of its reply. A message longer than 4096 bytes is omitted.
 pub fn encode_error_chunk(cookie: Cookie, error: &ErrorChunk) -> Vec<u8> {
     let message = if error.message.len() > super::STRING_MAX_BYTES { "" } else { &error.message };
     let kind = if error.offset.is_some() { ChunkKind::ERROR_OFFSET } else { ChunkKind::ERROR };

@@ -6,21 +6,21 @@ use super::numbers::{codes, flags};
 
 const REQUEST_MAGIC: u32 = 0x2560_9513;
 
-/// Chosen by the client, returned in the reply. The server does not look at it.
+/// Identifier chosen by the client and returned in the reply. The server does not interpret it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Cookie(pub u64);
 
 codes! {
-    /// Operation of a request ("Request types"). Others than those named here may come.
+    /// Operation of a request ("Request types"). Others than those named here may arrive.
     Command, u16;
-    READ = 0, "Read.";
-    WRITE = 1, "Write: the payload follows the header.";
-    DISC = 2, "Soft disconnect: no reply; what is in flight is finished.";
+    READ = 0, "Read bytes.";
+    WRITE = 1, "Write bytes; the payload follows the header.";
+    DISC = 2, "Disconnect: no reply; requests in flight are finished.";
     FLUSH = 3, "Make durable every write that was answered before.";
-    TRIM = 4, "Say that the bytes are not needed.";
+    TRIM = 4, "Declare that the bytes are not needed.";
     CACHE = 5, "Read ahead into a cache.";
     WRITE_ZEROES = 6, "Write zeroes without sending them.";
-    BLOCK_STATUS = 7, "Ask what is behind the bytes, in the negotiated metadata contexts.";
+    BLOCK_STATUS = 7, "Report the state of the bytes in the negotiated metadata contexts.";
 }
 
 flags! { CommandFlags, u16, "How to do it (\"Command flags\").";
@@ -31,18 +31,18 @@ flags! { CommandFlags, u16, "How to do it (\"Command flags\").";
     FAST_ZERO = 1 << 4, "WRITE_ZEROES: fail with ENOTSUP rather than be as slow as a write.";
 }
 
-/// The header of a request; after that of a write come `length` bytes.
+/// Header of a request; for a write, `length` bytes follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestHeader {
-    /// How.
+    /// Flags of the command.
     pub flags: CommandFlags,
     /// Operation to carry out.
     pub command: Command,
-    /// Returned in the reply.
+    /// Identifier that the reply returns.
     pub cookie: Cookie,
-    /// Where, in bytes.
+    /// Offset in bytes.
     pub offset: u64,
-    /// How much, in bytes.
+    /// Length in bytes.
     pub length: u32,
 }
 
@@ -50,7 +50,7 @@ impl RequestHeader {
     /// The length of the header.
     pub const BYTES: usize = 28;
 
-    /// Returns the header as it travels.
+    /// Encodes the header.
     pub fn encode(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());
@@ -65,8 +65,8 @@ impl RequestHeader {
     /// Reads a header.
     ///
     /// # Errors
-    /// If it does not begin as a request: the connection cannot go on, for nobody knows where the next one
-    /// begins.
+    /// If the magic number is wrong; the connection cannot continue, since the start of the next request is
+    /// unknown.
     pub fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, WireError> {
         let mut cursor = Cursor::new("a request", bytes);
         cursor.magic32(REQUEST_MAGIC)?;

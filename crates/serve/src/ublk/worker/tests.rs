@@ -1,7 +1,7 @@
-//! The worker between a kernel and a device that are both made up, and that are as unkind as the rules allow:
-//! completions in any order, servers killed between any two steps. What must hold is what the kernel
-//! believes: every request is answered once, reads return what was written, and after a flush that succeeded
-//! everything acknowledged before it is durable.
+//! Tests of the worker between a simulated kernel and a simulated device that use all freedom of the rules:
+//! completions in any order, servers killed between any two steps. The assumptions of the kernel must hold:
+//! every request is answered once, reads return written data, and after a successful flush everything
+//! acknowledged before is durable.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Returns a server of `device`, new or with the record of the one before.
+/// Returns a server of `device`, new or with the record of its predecessor.
 fn serve(device: &Arc<CachedVersions>, driver: &Arc<Mutex<Driver>>, records: &Path) -> Worker<Fake> {
     let base = Base::open(Some(records)).unwrap();
     let locked = base.lock().unwrap();
@@ -70,7 +70,7 @@ impl Bench {
         lock(&self.driver).ask(asked).expect("a free tag")
     }
 
-    /// Asks one thing and lets the worker work until it is answered.
+    /// Submits one request, and lets the worker work until it is answered.
     fn answer(&self, worker: &mut Worker<Fake>, asked: UserRequest) -> i32 {
         let tag = self.ask(asked);
         for _ in 0..1000 {
@@ -82,7 +82,7 @@ impl Bench {
         panic!("no answer");
     }
 
-    /// The server is killed: its cache is lost, and the kernel takes back what was not answered.
+    /// Kills the server: its cache is lost, and the kernel takes back unanswered requests.
     fn kill(&self, worker: Worker<Fake>) {
         self.device.die();
         drop(worker);
@@ -142,7 +142,7 @@ fn after_a_failed_flush_none_succeeds_and_reads_and_writes_do() {
         assert_eq!(bench.answer(&mut worker, write(2, 1, true)), -Errno::EIO.0);
         assert_eq!(bench.answer(&mut worker, write(2, 1, false)), 512);
         assert_eq!(bench.answer(&mut worker, read(2)), 512);
-        // Nor does one of the server after it, for nothing has become durable.
+        // Nor does a flush of the next server succeed, since nothing has become durable.
         bench.kill(worker);
         let mut next = bench.serve();
         assert_eq!(bench.answer(&mut next, UserRequest::Flush), -Errno::EIO.0);
@@ -187,11 +187,11 @@ fn a_server_after_one_that_lost_nothing_goes_on() {
     }
 }
 
-/// Knowledge of the kernel's users of each block: the version whose write was answered last.
+/// Versions that the kernel's users assume: of each block the one whose write was answered last.
 #[derive(Default)]
 struct BelievedVersions {
     acknowledged: BTreeMap<u64, u64>,
-    /// Copies of `acknowledged` from when each flush was requested, by tag.
+    /// Copies of `acknowledged` at the request of each flush, by tag.
     asked: BTreeMap<u16, BTreeMap<u64, u64>>,
     succeeded: u32,
     failed: u32,
@@ -227,8 +227,8 @@ impl BelievedVersions {
     }
 }
 
-/// Versions grow, and no two writes of a block are in flight at once, so that a newer version is a later
-/// write.
+/// Runs random requests and kills. Versions grow, and no two writes of a block are in flight at once, so that
+/// a newer version is a later write.
 #[test]
 fn no_flush_succeeds_over_lost_writes_whenever_the_server_is_killed() {
     let (mut succeeded, mut failed, mut lossless) = (0, 0, 0);

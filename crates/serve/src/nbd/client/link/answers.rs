@@ -1,4 +1,4 @@
-//! From answers to mail: what is received, and what it means for the jobs.
+//! Processing of received answers, and their effects on jobs and mail.
 
 use std::io;
 
@@ -9,14 +9,13 @@ use crate::nbd::client::jobs::{JobWaiter, Phase};
 use crate::nbd::client::replies::Answer;
 use crate::nbd::wire::{Command, CommandFlags};
 
-/// Returns true if a write with FUA that failed like this may have failed in the flush that the server made
-/// of it.
+/// Returns true if a FUA write with this error may have failed in its flush on the server.
 fn may_be_of_the_flush(errno: Errno) -> bool {
     !matches!(errno, Errno::EPERM | Errno::EINVAL | Errno::EOPNOTSUPP)
 }
 
 impl State {
-    /// Receives and understands what is there.
+    /// Receives and processes available data.
     pub(super) fn receive(&mut self, common: &Common) -> Result<(), Lost> {
         loop {
             let Self { replies, transport, commands, jobs, answers, .. } = self;
@@ -41,13 +40,13 @@ impl State {
         }
     }
 
-    /// A command was answered.
+    /// Processes the answer to a command.
     #[inline]
     fn answered(&mut self, answer: Answer, common: &Common, now: Nanos) {
         let Answer { asked, outcome } = answer;
         let is_flush = asked.command == Command::FLUSH;
         let is_durable = is_flush || asked.flags.has(CommandFlags::FUA);
-        // Also if nobody waits for it any more: a flush that failed has failed.
+        // A failed flush latches even if nobody waits for it.
         if let Err(errno) = outcome
             && is_durable
             && (is_flush || may_be_of_the_flush(errno))
@@ -58,7 +57,7 @@ impl State {
         job.pieces -= 1;
         job.status = asked.status;
         let outcome = match outcome {
-            // One beside it may have failed in the meantime.
+            // A concurrent flush may have failed meanwhile.
             Ok(()) if is_flush => common.latch.get().map_or(Ok(()), |latch| Err(latch.errno)),
             other => other,
         };
@@ -81,7 +80,7 @@ impl State {
         self.finish(asked.job, now);
     }
 
-    /// A job is over.
+    /// Ends a job.
     #[inline]
     pub(super) fn finish(&mut self, number: u32, now: Nanos) {
         let Some(job) = self.jobs.remove(number) else { return };

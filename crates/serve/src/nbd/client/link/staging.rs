@@ -1,4 +1,4 @@
-//! From jobs to commands: what is sent, as far as there is room.
+//! Conversion of jobs to commands, and sending as far as there is room.
 
 use plumb_block::{Clock as _, Payload};
 
@@ -11,7 +11,7 @@ fn header(command: Command, flags: CommandFlags, cookie: Cookie, offset: u64, le
 }
 
 impl State {
-    /// Stages and sends until nothing is left or the socket takes no more; whether nothing is left.
+    /// Stages and sends until nothing is left or the socket is full. Returns true if nothing is left.
     pub(super) fn send(&mut self, common: &Common) -> Result<bool, Lost> {
         loop {
             self.stage(common);
@@ -26,7 +26,7 @@ impl State {
         }
     }
 
-    /// Makes commands of jobs while there is room.
+    /// Creates commands from jobs while there is room.
     fn stage(&mut self, common: &Common) {
         if self.to_stage.is_empty() {
             return;
@@ -63,7 +63,7 @@ impl State {
         self.output.head(&header(Command::FLUSH, CommandFlags::default(), cookie, 0, 0).encode());
     }
 
-    /// Makes a command of the next piece of a job; whether it was the last.
+    /// Creates a command from the next piece of a job. Returns true if it was the last.
     #[inline]
     fn stage_piece(&mut self, number: u32) -> bool {
         let Some(job) = self.jobs.get(number) else { return true };
@@ -90,7 +90,7 @@ impl State {
                     part.fill(block as usize, &mut bytes);
                     self.output.bytes(bytes);
                 }
-                // Admission has refused writes without bytes.
+                // Writes without data were refused on admission.
                 Payload::None | Payload::Into(_) => {}
             }
         }

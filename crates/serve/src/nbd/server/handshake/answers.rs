@@ -1,4 +1,4 @@
-//! The answer to each option.
+//! Answers to each option.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::nbd::wire::{
 };
 use crate::served_device::KnownLosses;
 
-/// The number of `base:allocation` in block status: there is no other context.
+/// Number of `base:allocation`, the only context, in block status.
 pub(in crate::nbd::server) const ALLOCATION_ID: u32 = 1;
 
-/// Block size that a client keeps to if it says nothing of block sizes ("Block size constraints").
+/// Block size that a client respects without negotiating block sizes ("Block size constraints").
 const ASSUMED_BLOCK: Bytes = Bytes(512);
 
-/// Reason why an option is refused, in a sentence for people.
+/// Reason why an option is refused, with a message for users.
 type Refusal = (OptionReplyKind, String);
 
 fn refusal<T>(kind: OptionReplyKind, why: impl Into<String>) -> Result<T, Refusal> {
@@ -31,7 +31,7 @@ fn malformed(error: WireError) -> Refusal {
 }
 
 impl Handshake {
-    /// Answers one whole option.
+    /// Answers a complete option.
     pub(super) fn answer(&mut self, code: OptionCode, data: &[u8], output: &mut Vec<u8>) -> Step {
         match self.try_answer(code, data, output) {
             Ok(step) => step,
@@ -85,7 +85,7 @@ impl Handshake {
         Ok(Step::Continue)
     }
 
-    /// Returns the export of this name; the empty name is that of the only export.
+    /// Returns the export with this name; the empty name means the only export.
     fn find(&self, name: &str) -> Result<Arc<ServedExport>, Refusal> {
         let exports = &self.terms.exports;
         let only = || exports.first().filter(|_| name.is_empty() && exports.len() == 1);
@@ -93,8 +93,8 @@ impl Handshake {
         found.ok_or_else(|| (OptionReplyKind::ERR_UNKNOWN, "there is no export of this name".to_owned()))
     }
 
-    /// Returns the transmission of `served`, which must have power, with a client that knows of all its
-    /// losses until now.
+    /// Returns a session of `served`, which must have power, with a client that knows all of its losses so
+    /// far.
     fn session(&self, served: &Arc<ServedExport>) -> Result<Session, Refusal> {
         let known = KnownLosses::for_device(&*served.export.device);
         if !served.export.device.power().is_on {
@@ -143,7 +143,7 @@ impl Handshake {
         }
         let mut tell = |info: Info| encode_option_reply(code, OptionReplyKind::INFO, &info.encode(), output);
         tell(export_info(&served, &info, self.is_structured));
-        // Told unasked too: a client may ignore what it did not ask for.
+        // Block sizes are sent even without a request; a client may ignore them.
         tell(block_size_info(&info));
         if wants(InfoKind::NAME) {
             tell(Info::Name(served.export.name.clone()));
@@ -158,7 +158,7 @@ impl Handshake {
     fn meta_context(&mut self, code: OptionCode, data: &[u8], output: &mut Vec<u8>) -> Result<(), Refusal> {
         let is_set = code == OptionCode::SET_META_CONTEXT;
         if is_set {
-            // Whatever the answer: a new choice replaces the old one.
+            // Whatever the answer, a new selection replaces the old one.
             self.allocation_of = None;
         }
         if !self.is_structured {
@@ -166,8 +166,8 @@ impl Handshake {
         }
         let request = MetaContextRequest::decode(data).map_err(malformed)?;
         let served = self.find(&request.export)?;
-        // A list of nothing asks for everything; a choice of nothing chooses nothing. `base:` names the whole
-        // namespace, which only a list may ask for.
+        // An empty list query means everything; an empty selection means nothing. `base:` is the whole
+        // namespace, which is valid only for a list.
         let matches = |query: &String| query == BASE_ALLOCATION || (!is_set && query == "base:");
         if request.queries.iter().any(matches) || (!is_set && request.queries.is_empty()) {
             let context = MetaContext { id: ALLOCATION_ID, name: BASE_ALLOCATION.to_owned() };
@@ -184,7 +184,7 @@ fn acknowledge(code: OptionCode, output: &mut Vec<u8>) {
     encode_option_reply(code, OptionReplyKind::ACK, &[], output);
 }
 
-/// Returns at most as much of `text` as a string of the protocol may have.
+/// Truncates `text` to the maximum string length of the protocol.
 fn clipped(text: &str) -> &str {
     let end = (0..=text.len().min(STRING_MAX_BYTES)).rev().find(|end| text.is_char_boundary(*end));
     &text[..end.unwrap_or(0)]

@@ -1,4 +1,4 @@
-//! Parses all that a server sent.
+//! Parser of everything that a server sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +7,8 @@ use crate::nbd::wire::{
     ServerEntry, ServerHello,
 };
 
-/// Checks that `sent` is well-formed to its last byte; with `expected`, also that each of these was answered
-/// once and nothing else was.
+/// Checks that `sent` is well-formed to its last byte; with `expected`, also that exactly these requests were
+/// answered, once each.
 ///
 /// The length of the bytes behind a simple reply to a read is known to the client only, so in sessions
 /// without structured replies only the handshake is parsed.
@@ -18,7 +18,7 @@ pub(super) fn check(sent: &[u8], expected: Option<&BTreeSet<Cookie>>) -> Result<
     let mut is_structured = false;
     while let Some((head, data)) = rest.split_first_chunk::<{ OptionReplyHeader::BYTES }>() {
         let Ok(header) = OptionReplyHeader::decode(head) else {
-            // EXPORT_NAME has no header: transmission has begun, and nothing says where.
+            // EXPORT_NAME has no header: transmission has begun at an unknown position.
             return Ok(());
         };
         let data = data.get(..header.length as usize).ok_or("an option reply is cut off")?;

@@ -1,4 +1,4 @@
-//! Sessions: what clients say, and what they should not.
+//! Sessions of clients, correct and incorrect.
 
 use std::collections::BTreeSet;
 
@@ -13,11 +13,11 @@ use crate::nbd::wire::{
 /// The bytes of a client.
 pub(super) struct Session {
     pub(super) bytes: Vec<u8>,
-    /// How many options and requests there are in them.
+    /// Number of options and requests in the bytes.
     pub(super) frames: u64,
-    /// True if they are as the grammar made them.
+    /// True if the bytes are as the grammar made them.
     pub(super) is_intact: bool,
-    /// The cookies of requests that must be answered, each once.
+    /// Cookies of the requests that must be answered, each once.
     pub(super) expected: BTreeSet<Cookie>,
 }
 
@@ -111,7 +111,7 @@ impl Maker<'_> {
                 self.push_option(OptionCode::INFO, &go.encode());
             }
             7 => {
-                // Too large to be looked at.
+                // Too large for the server to read.
                 let data = vec![0; 66_000];
                 self.push_option(OptionCode::LIST_META_CONTEXT, &data);
             }
@@ -157,7 +157,7 @@ impl Maker<'_> {
     }
 
     fn request(&mut self, cookie: Cookie) {
-        // Mostly within the megabyte and on the grid; else anything.
+        // Mostly within the megabyte and on the grid; otherwise arbitrary.
         let (offset, length) = match self.below(60) {
             0 => (self.random.next_u64(), self.random.next_u64() as u32),
             1..6 => (self.below(1 << 20), self.below(9000) as u32),

@@ -1,4 +1,4 @@
-//! A transport that delivers a script in pieces of any size, takes what is sent in pieces of any size.
+//! A transport that delivers a script, and takes the answers, in pieces of any size.
 
 use std::io::{self, IoSlice, IoSliceMut};
 
@@ -33,7 +33,7 @@ impl Pipe {
         self.waits > WAITS_MAX
     }
 
-    /// Mostly all there is room for, sometimes less.
+    /// Returns mostly `most`, sometimes less.
     fn some_of(&mut self, most: usize) -> usize {
         if most > 1 && self.random.next_u64().is_multiple_of(4) {
             1 + (self.random.next_u64() % most as u64) as usize

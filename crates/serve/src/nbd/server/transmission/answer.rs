@@ -1,4 +1,4 @@
-//! From pieces that have ended to replies.
+//! Replies for ended pieces.
 
 use plumb_block::{LbaRange, Op, Payload};
 
@@ -11,7 +11,7 @@ use crate::nbd::wire::{
 use crate::requests::{Failure, FinishedRequest};
 
 impl Transmission {
-    /// Notes that a piece has ended.
+    /// Processes the end of a piece.
     pub(super) fn ended(&mut self, ended: FinishedRequest<Piece>) -> Result<(), TransmissionFault> {
         let FinishedRequest { asked: Piece { command: id, number }, result, payload } = ended;
         let failure = match result {
@@ -34,12 +34,12 @@ impl Transmission {
         if is_over { self.finish(id) } else { Ok(()) }
     }
 
-    /// Notes that all pieces have ended.
+    /// Processes the end of all pieces.
     fn finish(&mut self, id: u32) -> Result<(), TransmissionFault> {
         let Some(command) = self.commands.get(id) else { return Ok(()) };
         if command.flush_after && command.failure.is_none() {
-            // FUA where the device has none: what was just done becomes durable by a flush, submitted after
-            // it completed, and only then it is answered.
+            // FUA on a device without it: a flush, submitted after the completion, makes the data durable
+            // before the answer.
             command.flush_after = false;
             command.pieces_out = 1;
             let flush = Piece { command: id, number: 0 };
@@ -72,13 +72,13 @@ impl Transmission {
         Ok(())
     }
 
-    /// Sends what is there of a read that does not fit into the pools, in the order of its bytes.
+    /// Sends the available data, in order, of a read larger than the pools.
     fn send_pieces(&mut self, id: u32) {
         while let Some(command) = self.commands.get(id)
             && let Some(read) = &mut command.read
         {
             if command.failure.is_some() {
-                // Nobody gets them, and those that are out need the memory.
+                // The data is not sent, and outstanding pieces need the memory.
                 return read.buffers.iter_mut().for_each(|place| *place = None);
             }
             let Some(buffer) = read.buffers.get_mut(read.sent as usize).and_then(Option::take) else {
@@ -98,7 +98,7 @@ impl Transmission {
         }
     }
 
-    /// Queues the header that precedes the bytes of a read that are sent as one.
+    /// Queues the header of a read that is sent as a whole.
     fn begin_read(&mut self, cookie: Cookie, offset: u64, length: u32) {
         if self.session.is_structured {
             self.output.head(&ChunkHeader::encode_offset_data(cookie, offset, length, true));
@@ -107,7 +107,7 @@ impl Transmission {
         }
     }
 
-    /// Sends the answer to a command that is not done. Where chunks were negotiated it says why in words.
+    /// Sends an error reply; with structured replies it includes a message.
     pub(super) fn refuse(&mut self, cookie: Cookie, refusal: Refusal) {
         let Refusal { errno, why } = refusal;
         if self.session.is_structured {

@@ -1,5 +1,5 @@
-//! The requests in flight, each with the pieces that are still out. A piece knows the number of its command
-//! and its own, so that both are found without a search when it has ended.
+//! Requests in flight with their outstanding pieces. A piece has the number of its command and its own, so
+//! both are found directly when it ends.
 
 use plumb_block::{BufferMut, Errno};
 
@@ -11,28 +11,28 @@ pub(super) struct Command {
     pub(super) cookie: Cookie,
     pub(super) offset: u64,
     pub(super) length: u32,
-    /// Pieces handed to the device that have not come back.
+    /// Number of outstanding pieces.
     pub(super) pieces_out: u32,
-    /// True if all of its pieces were handed to the device.
+    /// True if all of its pieces were submitted.
     pub(super) is_whole: bool,
     /// The first failure.
     pub(super) failure: Option<Errno>,
-    /// A flush must follow before it is answered.
+    /// True if a flush must follow before the answer.
     pub(super) flush_after: bool,
-    /// Bytes of the read, if the command is one.
+    /// Data of the command if it is a read.
     pub(super) read: Option<Read>,
 }
 
 /// The bytes of a read.
 #[derive(Default)]
 pub(super) struct Read {
-    /// By piece, as far as they are there and not sent.
+    /// Buffers by piece, if available and not sent.
     pub(super) buffers: Vec<Option<BufferMut>>,
-    /// Number of bytes that a piece has.
+    /// Number of bytes in a piece.
     pub(super) piece_bytes: u32,
-    /// Number of pieces that were sent while others were out.
+    /// Number of pieces sent while others were outstanding.
     pub(super) sent: u32,
-    /// True if each piece is sent in a chunk of its own, so that a failure can still be told.
+    /// True if each piece is sent in a separate chunk, so that a failure can still be reported.
     pub(super) in_chunks: bool,
 }
 

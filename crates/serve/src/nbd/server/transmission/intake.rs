@@ -1,4 +1,4 @@
-//! Taking requests in: off the input, cut into pieces, to the queue.
+//! Intake of requests: parsing, splitting into pieces, submission.
 
 use plumb_block::{BufferMut, Bytes, Lba, LbaRange, Op, Payload};
 
@@ -8,18 +8,18 @@ use super::{BlockReason, LARGE_BYTES, Transmission, TransmissionFault};
 use crate::nbd::server::buffers::Cut;
 use crate::nbd::wire::{self, Cookie, RequestHeader, WireErrno};
 
-/// The largest piece of a write of zeroes: so that none occupies a device for long.
+/// Maximum size of a piece of zeroes, so that none occupies a device for long.
 const ZEROES_PIECE: Bytes = Bytes::mib(64);
 
-/// How far the taking in of a request is.
+/// Progress of a request's intake.
 pub(super) enum Intake {
-    /// A header is to come.
+    /// Waiting for a header.
     Head,
-    /// The payload of a refused write is being skipped.
+    /// Skipping the payload of a refused write.
     Skip { left: u32, cookie: Cookie, refusal: Refusal },
-    /// The payload of a write is to come.
+    /// Receiving the payload of a write.
     Payload(PayloadIntake),
-    /// All is here, and pieces are to be submitted.
+    /// Complete, with pieces to submit.
     Pieces(PiecesIntake),
     /// A read that waits until nothing else is in flight.
     Large(ReadIntake),
@@ -31,7 +31,7 @@ pub(super) struct ReadIntake {
     range: LbaRange,
     offset: u64,
     length: u32,
-    /// True if the answer may come in several chunks.
+    /// True if the answer may consist of several chunks.
     in_chunks: bool,
 }
 
@@ -40,19 +40,19 @@ pub(super) struct PayloadIntake {
     id: u32,
     cut: Cut,
     fua: bool,
-    /// Where the next piece goes, and how many bytes are not in a submitted piece yet.
+    /// Address of the next piece, and the number of bytes not yet in a submitted piece.
     lba: Lba,
     left: u32,
     piece: u32,
-    /// The piece being filled, and how far it is.
+    /// Piece being filled, and its fill level.
     buffer: Option<(BufferMut, usize)>,
 }
 
-/// A request without payload that is being cut.
+/// A request without payload that is being split.
 pub(super) struct PiecesIntake {
     id: u32,
     op: Op,
-    /// Reads take a buffer for each piece.
+    /// Division for a read, which needs a buffer for each piece.
     cut: Option<Cut>,
     lba: Lba,
     left_nlb: u64,
@@ -61,8 +61,8 @@ pub(super) struct PiecesIntake {
 }
 
 impl Intake {
-    /// Returns where received bytes may go directly, and whether the write ends in there. Only while nothing
-    /// that came before is waiting in the input.
+    /// Returns the space for direct reception of payload, and whether the write ends in it. Empty unless all
+    /// earlier input was processed.
     pub(super) fn payload_space(&mut self, is_input_empty: bool) -> (&mut [u8], bool) {
         match self {
             Self::Payload(PayloadIntake { buffer: Some((buffer, filled)), left, .. }) if is_input_empty => {
@@ -73,7 +73,7 @@ impl Intake {
         }
     }
 
-    /// Notes that `count` bytes were received there.
+    /// Records that `count` bytes were received into the [space](Self::payload_space).
     pub(super) fn payload_received(&mut self, count: usize) {
         if let Self::Payload(PayloadIntake { buffer: Some((_, filled)), .. }) = self {
             *filled += count;
@@ -82,7 +82,7 @@ impl Intake {
 }
 
 impl Transmission {
-    /// Takes in as much as is there and has room.
+    /// Processes as much input as there is room for.
     pub(super) fn take_in(&mut self) -> Result<BlockReason, TransmissionFault> {
         loop {
             if !self.has_room() || self.output.is_full() {
@@ -120,7 +120,7 @@ impl Transmission {
         self.expects_large = false;
         let plan = self.rules.plan(header).and_then(|plan| match plan {
             Plan::Leave | Plan::Status { .. } => Ok(plan),
-            // The device is opened by the first request that needs it.
+            // The first request that needs the device opens it.
             _ => match self.lane() {
                 Ok(_) => Ok(plan),
                 Err(errno) => {
@@ -173,9 +173,9 @@ impl Transmission {
         None
     }
 
-    /// Returns a read: its pieces wait for each other in their buffers; where these are too many they are
-    /// sent one by one, and nothing else is in flight meanwhile: the bytes of a reply must not be
-    /// interrupted, and have all the buffers.
+    /// Starts a read. Its pieces are collected in their buffers; if there are too many, they are sent one by
+    /// one while nothing else is in flight, since the data of a reply must not be interrupted and needs all
+    /// buffers.
     fn read(&mut self, read: ReadIntake) -> Option<BlockReason> {
         let lane = self.lane.as_mut()?;
         let cut = lane.buffers.cut(read.length);
@@ -198,7 +198,7 @@ impl Transmission {
         self.submit_pieces(PiecesIntake { id, op: Op::Read, cut, lba, left_nlb, piece_nlb, piece: 0 })
     }
 
-    /// Returns a trim or zeroes.
+    /// Starts a trim or write of zeroes.
     fn ranged(&mut self, cookie: Cookie, range: LbaRange, op: Op, flush_after: bool) -> Option<BlockReason> {
         let id = self.commands.insert(Command { cookie, flush_after, ..Command::default() });
         let info = &self.rules.info;
@@ -236,7 +236,7 @@ impl Transmission {
         None
     }
 
-    /// Returns the next piece of the command, which is about to be submitted.
+    /// Returns the next piece of the command for submission.
     fn piece(&mut self, id: u32, next: &mut u32, is_last: bool) -> Piece {
         let piece = Piece { command: id, number: *next };
         *next += 1;
@@ -289,7 +289,7 @@ impl Transmission {
         None
     }
 
-    /// Notes that a piece of the payload is complete.
+    /// Submits a complete piece of the payload.
     fn submit_written(&mut self, payload: &mut PayloadIntake, buffer: BufferMut) {
         let nlb = buffer.len() as u64 / self.rules.info.logical_block.0;
         let range = LbaRange::new(payload.lba, nlb);

@@ -1,13 +1,13 @@
-//! Meaning of a request for the device, or the reason why it is refused. Pure.
+//! Meaning of a request for the device, or the reason to refuse it. Pure.
 
 use plumb_block::{DeviceInfo, Lba, LbaRange};
 
 use crate::nbd::server::handshake::Session;
 use crate::nbd::wire::{Command, CommandFlags, PAYLOAD_MAX_BYTES, RequestHeader, WireErrno};
 
-/// Properties of the device and the session that requests are checked against.
+/// Properties of the device and the session for checking requests.
 pub(super) struct Rules {
-    /// The device as it was when the session began.
+    /// Device properties at the start of the session.
     pub(super) info: DeviceInfo,
     read_only: bool,
     is_structured: bool,
@@ -26,11 +26,11 @@ pub(super) enum Plan {
     Leave,
 }
 
-/// Reason why not.
+/// Reason to refuse a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) errno: WireErrno,
-    /// In words for people.
+    /// Message for users.
     pub(super) why: &'static str,
 }
 
@@ -49,7 +49,7 @@ impl Rules {
         }
     }
 
-    /// Returns the action that `header` requests.
+    /// Returns the action for `header`.
     pub(super) fn plan(&self, header: &RequestHeader) -> Result<Plan, Refusal> {
         let flags = header.flags;
         let fua = flags.has(CommandFlags::FUA);
@@ -84,7 +84,7 @@ impl Rules {
         }
     }
 
-    /// FUA may be on every command; the others have theirs.
+    /// Checks the flags: FUA is valid for every command, others only for some.
     fn check_flags(&self, header: &RequestHeader) -> Result<(), Refusal> {
         let own = match header.command {
             Command::READ if self.is_structured => CommandFlags::DF,
@@ -112,8 +112,8 @@ impl Rules {
         self.range(header)
     }
 
-    /// Returns the blocks of a request. Past the end, commands that need space fail as if there were none
-    /// left: what the protocol says.
+    /// Returns the blocks of a request. Beyond the end, commands that need space fail with no space, as the
+    /// protocol demands.
     fn range(&self, header: &RequestHeader) -> Result<LbaRange, Refusal> {
         let block = self.info.logical_block.0;
         let length = u64::from(header.length);

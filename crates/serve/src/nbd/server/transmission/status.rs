@@ -1,4 +1,4 @@
-//! State of the blocks, in the terms of `base:allocation`.
+//! Block status in terms of `base:allocation`.
 
 use plumb_block::{Bytes, Extent, ExtentState, Lba, LbaRange};
 
@@ -7,13 +7,13 @@ use super::plan::Refusal;
 use crate::nbd::server::handshake::ALLOCATION_ID;
 use crate::nbd::wire::{BlockDescriptor, BlockStatus, Cookie, WireErrno};
 
-/// Number of descriptors that a reply has at most; the client asks again from where they end.
+/// Maximum number of descriptors in a reply; the client continues from their end.
 const DESCRIPTORS_MAX: usize = 1024;
-/// How much the device is asked about at once.
+/// Length of one query to the device.
 const ASKED: Bytes = Bytes::mib(256);
 
 impl Transmission {
-    /// Answers a block status request. A part of what was asked is an answer too, as long as it is not empty.
+    /// Answers a block status request. A non-empty part of the requested range is a valid answer.
     pub(super) fn tell_status(&mut self, cookie: Cookie, range: LbaRange, is_one: bool) {
         let block = self.rules.info.logical_block.0;
         let step_nlb = (ASKED.0 / block).max(1);
@@ -45,12 +45,12 @@ impl Transmission {
     }
 }
 
-/// Appends what lies within `asked`, to the descriptor before where the state is the same.
+/// Appends the part of an extent within `asked`, merged with the previous descriptor if the state is equal.
 fn append(descriptors: &mut Vec<BlockDescriptor>, extent: &Extent, asked: LbaRange, block: u64) {
     let start = extent.range.lba.0.max(asked.lba.0);
     let end = extent.range.lba.0.saturating_add(extent.range.nlb).min(asked.end().0);
     let Some(nlb) = end.checked_sub(start).filter(|nlb| *nlb > 0) else { return };
-    // `asked` is at most 4 GiB less a block, the range of a request, so lengths fit even when joined.
+    // `asked` is at most 4 GiB minus a block, so lengths fit even when merged.
     let length = u32::try_from(nlb * block).unwrap_or(u32::MAX);
     let flags = flags_of(extent.state);
     match descriptors.last_mut() {

@@ -1,5 +1,5 @@
-//! A device with a volatile cache that completes in any order, makes durable what it must and nothing more,
-//! and loses the rest when its server dies.
+//! A device with a volatile cache that completes requests in any order, makes only required data durable, and
+//! loses the rest when its server dies.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -26,7 +26,7 @@ struct Inner {
     blocks: BTreeMap<u64, StoredVersions>,
     has_cache: bool,
     fails_next: bool,
-    /// Grows when the server dies: its queues are no more.
+    /// Number of server deaths, which invalidate older queues.
     life: u32,
     random: Xoshiro256PlusPlus,
 }
@@ -42,7 +42,7 @@ impl CachedVersions {
         lock(&self.inner).has_cache = has_cache;
     }
 
-    /// The next flush or FUA write fails.
+    /// Lets the next flush or FUA write fail.
     pub(super) fn fail_next_promise(&self) {
         lock(&self.inner).fails_next = true;
     }
@@ -93,11 +93,11 @@ impl Device for CachedVersions {
     }
 }
 
-/// A queue that completes what is pending in any order, or not yet.
+/// A queue that completes pending requests in any order, or later.
 struct AnyOrder {
     device: Arc<Mutex<Inner>>,
     life: u32,
-    /// Each with what a flush has to make durable: what was visible when it was submitted.
+    /// Pending requests, each with the versions visible at its submission, which a flush must make durable.
     pending: Vec<(Request, BTreeMap<u64, u64>)>,
     wakeups: File,
 }

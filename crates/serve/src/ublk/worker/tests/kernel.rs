@@ -1,6 +1,6 @@
-//! The driver's side of a queue, by the driver's rules (drivers/block/ublk_drv.c): a tag is fetched once, is
-//! committed only after a request was given to the server, and what a dead server had not answered is asked
-//! again.
+//! The driver's side of a queue, by the driver's rules (drivers/block/ublk_drv.c): a tag is fetched once, it
+//! is committed only after the server received a request, and requests that a dead server did not answer are
+//! submitted again.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) enum UserRequest {
     Discard {
         range: LbaRange,
     },
-    /// Whatever these bytes say.
+    /// Arbitrary bytes.
     Raw([u8; 24]),
 }
 
@@ -50,9 +50,9 @@ pub(super) struct Driver {
     /// Requests without an answer, by tag.
     asked: BTreeMap<u16, UserRequest>,
     pub(super) answers: BTreeMap<u16, Answer>,
-    /// The versions that the last read returned.
+    /// Versions that the last read returned.
     pub(super) last_read: Vec<u64>,
-    /// How tags end from now on.
+    /// Result with which tags end from now on.
     ending: Option<i32>,
 }
 
@@ -67,7 +67,7 @@ impl Driver {
         }
     }
 
-    /// Asks, if a tag is free.
+    /// Submits a request if a tag is free.
     pub(super) fn ask(&mut self, asked: UserRequest) -> Option<u16> {
         let tag = (0..self.owners.len() as u16).find(|tag| !self.asked.contains_key(tag))?;
         self.asked.insert(tag, asked);
@@ -89,7 +89,7 @@ impl Driver {
         self.ending = Some(errno);
     }
 
-    /// Gives all tags back: requests that were not answered are made again when there is a server.
+    /// Takes all tags back: unanswered requests are submitted again to the next server.
     pub(super) fn server_died(&mut self) {
         self.owners.fill_with(Owner::default);
     }
