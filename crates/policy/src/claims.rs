@@ -1,9 +1,8 @@
-//! Recording an administrator's word that a disk's cache survives a power cut, and what `protected` may rest
-//! on.
+//! Recording of administrators' claims that a disk's cache survives a power cut, and the evidence required
+//! for `protected`.
 //!
-//! The file and what it says are in [`crate::device::claims`]: the last word about a disk counts, and only
-//! until its end. A word is added at the end of the file, so that what people wrote into it stays, comments
-//! too.
+//! The file format is in [`crate::device::claims`]: the last claim about a disk counts until it expires. New
+//! claims are appended, so that hand-written text and comments are preserved.
 
 use std::path::Path;
 
@@ -16,10 +15,10 @@ use crate::view::{DeviceView, Protection, ProtectionRank};
 
 const HEADER: &str = "# Disks whose write cache survives a power cut, by the word of an administrator. Read by plumb policy.\n";
 
-/// Parses when a word ends: a time, or a day, to its end in UTC.
+/// Parses the expiry of a claim: a time, or a day, which ends in UTC.
 ///
 /// # Errors
-/// If it is neither.
+/// If the text is neither.
 pub fn parse_until(typed: &str) -> Result<Timestamp, String> {
     if let Ok(time) = typed.parse() {
         return Ok(time);
@@ -29,16 +28,16 @@ pub fn parse_until(typed: &str) -> Result<Timestamp, String> {
     format!("{}T00:00:00Z", day.tomorrow().map_err(wrong)?).parse().map_err(wrong)
 }
 
-/// Adds a word to the file at `path`, durably.
+/// Appends a claim to the file at `path`, durably.
 ///
 /// # Errors
-/// If it is not whole or has ended, or the file cannot be read, understood or written.
+/// If the claim is incomplete or has expired, or the file cannot be read, parsed or written.
 pub fn record(path: &Path, claim: &Claim, now: Timestamp) -> Result<(), ClaimsError> {
     if claim.until <= now {
         return Err(ClaimsError::Ended { until: claim.until, now });
     }
     let addition = Claims { claims: vec![claim.clone()] }.to_toml()?;
-    // The addition must be readable, and so must the file that it is added to.
+    // Both the addition and the result must be readable.
     Claims::parse(&addition, "the claim")?;
     let mut text = Claims::read(path)?.map_or_else(|| HEADER.to_owned(), |(_, text)| text);
     if !text.ends_with('\n') {
@@ -47,10 +46,10 @@ pub fn record(path: &Path, claim: &Claim, now: Timestamp) -> Result<(), ClaimsEr
     Ok(file::publish(path, format!("{text}\n{addition}").as_bytes())?)
 }
 
-/// Takes all words about a disk out of the file; how many there were. Comments in the file are lost.
+/// Removes all claims about a disk from the file. Returns their number. Comments in the file are lost.
 ///
 /// # Errors
-/// If the file cannot be read, understood or written.
+/// If the file cannot be read, parsed or written.
 pub fn withdraw(path: &Path, identity: &str) -> Result<usize, ClaimsError> {
     let mut claims = Claims::load(path)?;
     let before = claims.claims.len();
@@ -62,11 +61,11 @@ pub fn withdraw(path: &Path, identity: &str) -> Result<usize, ClaimsError> {
     Ok(withdrawn)
 }
 
-/// Returns what `protected` rests on for a disk: the drive's own word or the model's, else a word that is
-/// recorded and has not ended. `view` was read with the same `claims`.
+/// Returns the evidence for `protected` on a disk: the drive's or the model's declaration, else a recorded
+/// claim that has not expired. `view` must have been read with the same `claims`.
 ///
 /// # Errors
-/// Why there is none that is good enough.
+/// The reason why there is no sufficient evidence.
 pub fn protection(view: &DeviceView, claims: &Claims, now: Timestamp) -> Result<Protection, String> {
     let word = view.identity.as_deref().and_then(|identity| claims.about(identity));
     match (&view.protection, word) {

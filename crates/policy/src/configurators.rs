@@ -1,13 +1,13 @@
-//! Other programs that set write caches on this machine: their settings at boot, at resume or when a disk
-//! appears undo a policy.
+//! Detection of other programs that set write caches on this machine: their settings at boot, at resume or
+//! when a disk appears override a policy.
 //!
-//! Only their settings are read: hdparm.conf(5), udisks(8) (`WriteCacheEnabled` of a drive), smartd.conf(5)
-//! (`-e wcache,on`), rules of udev, profiles of tuned and TLP that write the attribute or call hdparm or
-//! sdparm. Files that plumb made are its own.
+//! Only their configuration is read: hdparm.conf(5), udisks(8) (`WriteCacheEnabled` of a drive),
+//! smartd.conf(5) (`-e wcache,on`), udev rules, and profiles of tuned and TLP that write the attribute or
+//! call hdparm or sdparm. Files created by plumb are excluded.
 
 use plumb_linux::tree::Tree;
 
-/// Program with its settings: files, or directories whose files of this ending are read.
+/// A program with its configuration: files, or directories whose files with this extension are read.
 struct Configurator {
     program: &'static str,
     files: &'static [&'static str],
@@ -35,7 +35,7 @@ const CONFIGURATORS: [Configurator; 6] = [
     },
 ];
 
-/// Returns each line of a setting that changes write caches: `hdparm: /etc/hdparm.conf: write_cache = off`.
+/// Returns each configuration line that changes write caches: `hdparm: /etc/hdparm.conf: write_cache = off`.
 pub(crate) fn find(tree: &dyn Tree) -> Vec<String> {
     let mut found = Vec::new();
     for configurator in &CONFIGURATORS {
@@ -61,7 +61,7 @@ fn files(tree: &dyn Tree, configurator: &Configurator) -> Vec<String> {
     files
 }
 
-/// Returns true for a line that is in force and sets a write cache.
+/// Returns true for an active line that sets a write cache.
 fn sets_write_cache(line: &str) -> bool {
     let line = line.split('#').next().unwrap_or_default();
     let has = |word: &str| line.contains(word);

@@ -1,8 +1,8 @@
-//! Every disk brought to its desired state, as the udev rule and the units ask for it.
+//! Restoration of the desired state of every disk, called by the udev rule and the units.
 //!
-//! What a drive keeps by itself is read before anything is changed, so that "held" and "proven" mean that the
-//! drive kept it; what is set at every start is read afterwards. A disk that has just appeared is only
-//! changed: the unit at boot alone does the reading.
+//! Settings that a drive keeps are read before anything is changed, so that "held" and "proven" mean that the
+//! drive kept them; settings applied at every start are read afterwards. For a disk that has just appeared,
+//! only the change is made: reading is left to the unit at boot.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -17,48 +17,49 @@ use crate::persist::{DesiredState, Ledger, Persistence, load_desired};
 use crate::plan::{self, Ask, DiskSelection, Plan, PlanRequest};
 use crate::state::State;
 
-/// Disks that appear together are mended one after the other; udev waits for three minutes.
+/// Maximum wait for the lock, since disks that appear together are processed serially, while udev waits for
+/// three minutes.
 const LOCK_WAIT_MAX: Nanos = Nanos::secs(120);
-/// Interval at which a lock is tried again.
+/// Interval between attempts to lock.
 const LOCK_RETRY: Nanos = Nanos::millis(100);
-/// Prefix of the journals of `enforce`, which `rollback` does not take for the latest apply.
+/// Prefix of the journals of `enforce`, which `rollback` ignores when it looks for the latest apply.
 const JOURNAL: &str = "enforce-";
 
-/// Files from which states are enforced.
+/// Files and directories for an enforcement.
 #[derive(Debug, Clone, Copy)]
 pub struct Places<'a> {
     /// Directory of the desired states.
     pub desired: &'a Path,
-    /// File that says how sure each of them is.
+    /// File with the confidence in each desired state.
     pub ledger: &'a Path,
     /// Directory of the journals.
     pub journals: &'a Path,
 }
 
-/// Result of an enforcement: what was found and done.
+/// Result of an enforcement.
 #[derive(Debug, Default, Serialize)]
 pub struct Enforcement {
     /// Always [`Enforcement::SCHEMA`].
     pub schema: String,
-    /// Number of disks that are here and for which a state is desired.
+    /// Number of present disks with a desired state.
     pub disks: usize,
-    /// Identities for which a state is desired, and which are not here.
+    /// Identities of absent disks with a desired state.
     pub absent: Vec<String>,
-    /// Plans that were made.
+    /// Plans made.
     pub plans: Vec<Plan>,
-    /// Outcomes of those that changed something.
+    /// Reports of the plans that changed something.
     pub reports: Vec<Report>,
 }
 
 impl Enforcement {
-    /// The name and version of the document.
+    /// Name and version of the document.
     pub const SCHEMA: &str = "plumb/policy-enforce/1";
 }
 
-/// Brings every disk that is here to its desired state, or only the one that has just `appeared`.
+/// Restores the desired state of every present disk, or only of the one that has just `appeared`.
 ///
 /// # Errors
-/// If the desired states or what uses the disks cannot be read, or a change cannot be journalled.
+/// If the desired states or the uses of the disks cannot be read, or a change cannot be journalled.
 pub fn enforce(
     session: &Session<'_>,
     places: Places<'_>,
@@ -97,7 +98,7 @@ pub fn enforce(
     Ok(done)
 }
 
-/// Returns the desired states for disks that are here, with the names that these have now.
+/// Returns the desired states of present disks, with their present names.
 fn present(
     session: &Session<'_>,
     desired_states: Vec<DesiredState>,
@@ -121,7 +122,7 @@ fn present(
     Ok(present)
 }
 
-/// Notes in the ledger how disks are now. Returns whether anything new is known.
+/// Updates the ledger with the present states. Returns true if there is news.
 fn note(
     session: &Session<'_>,
     ledger: Option<&mut Ledger>,
@@ -134,7 +135,7 @@ fn note(
     Ok(of_means.fold(false, |news, (desired, _)| ledger.look(&reader, &desired.identity) || news))
 }
 
-/// Applies, and waits for others that do.
+/// Applies a plan; waits for other applies.
 fn apply(session: &Session<'_>, plan: &Plan, journals: &Path) -> Result<Report, PolicyError> {
     let deadline = session.gateway.now() + LOCK_WAIT_MAX;
     loop {

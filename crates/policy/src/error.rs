@@ -1,4 +1,4 @@
-//! Reasons why a policy was not changed, and by which of the ways that a caller must tell apart.
+//! Errors of changing a policy, in the categories that callers must distinguish.
 
 use plumb_block::FailureKind;
 
@@ -11,46 +11,46 @@ use crate::plan::PlanError;
 use crate::select::SelectError;
 use crate::view::Refusal;
 
-/// Reason why a policy was not changed.
+/// Error of changing a policy.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
-    /// The expression of `--where`.
+    /// The expression of `--where` is invalid.
     #[error(transparent)]
     Select(#[from] SelectError),
-    /// The plan.
+    /// The plan is unusable.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The journal.
+    /// The journal is unusable.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// An administrator's word.
+    /// The claim is unusable.
     #[error(transparent)]
     Claim(#[from] ClaimsError),
-    /// Error of a setting that is to last.
+    /// Persisting a setting failed.
     #[error(transparent)]
     Persist(#[from] PersistError),
-    /// The load beside a change.
+    /// The light load failed.
     #[error(transparent)]
     LightLoad(#[from] LightLoadError),
-    /// A name that a user gave stands for nothing.
+    /// A name is unknown.
     #[error(transparent)]
     Unknown(#[from] UnknownDevice),
-    /// The users of the disks cannot be known. Nothing further was changed.
+    /// The uses of the disks are unknown. Nothing further was changed.
     #[error(
         "what uses the disks of this machine cannot be seen: {0}; run where /proc and /sys are those of the machine"
     )]
     Inventory(#[from] InventoryError),
-    /// A disk is not what the plan was made for, or must not be changed now. Nothing was changed.
+    /// A disk does not match the plan, or may not be changed now. Nothing was changed.
     #[error("{disk} is not changed, and no other disk: {reason}; {remedy}")]
     Refused {
         /// The disk.
         disk: String,
-        /// Why.
+        /// Reason.
         reason: String,
         /// Remedy: what to do.
         remedy: String,
     },
-    /// Refusal of everybody but root. Nothing was done.
+    /// Only root may do this. Nothing was done.
     #[error("only root may {what}; nothing was done: run it again as root")]
     NotRoot {
         /// Action that is refused, as a verb.
@@ -59,12 +59,12 @@ pub enum PolicyError {
     /// The name is not that of a disk.
     #[error(transparent)]
     NoDisk(UnknownDevice),
-    /// The disk is not one that is changed.
+    /// The disk cannot be changed.
     #[error("{name} is refused: {}; {}", why.reason, why.remedy)]
     RefusedDisk {
         /// Name of the disk.
         name: String,
-        /// The reason and the remedy.
+        /// Reason and remedy.
         why: Refusal,
     },
     /// The disk has no identity.
@@ -73,16 +73,16 @@ pub enum PolicyError {
         /// Name of the disk.
         name: String,
     },
-    /// No state is kept for the disk.
+    /// There is no persisted state for the disk.
     #[error("no state is kept for {identity}; `plumb policy persist` lists the kept states")]
     NotKept {
         /// Identity of the disk.
         identity: String,
     },
-    /// The journal is of a kind with which this cannot be done. Nothing was changed.
+    /// The operation is not possible with this kind of journal. Nothing was changed.
     #[error("{reason}; {remedy}")]
     NotPossible {
-        /// Why.
+        /// Reason.
         reason: String,
         /// Remedy: what to do.
         remedy: String,
@@ -90,15 +90,15 @@ pub enum PolicyError {
 }
 
 impl PolicyError {
-    /// Refuses a disk for this reason.
+    /// Creates the error for a refused disk.
     pub fn refused_disk(name: &str, why: &Refusal) -> Self {
         Self::RefusedDisk { name: name.to_owned(), why: why.clone() }
     }
 
-    /// Returns the way in which a command fails that ends with it.
+    /// Returns the category of the failure.
     pub fn failure(&self) -> FailureKind {
         match self {
-            // A plan that is not there was not typed right.
+            // A missing plan is a typing error.
             Self::Plan(PlanError::File(FileError { operation: "read the plan", .. })) => FailureKind::Usage,
             Self::Select(_)
             | Self::Unknown(_)

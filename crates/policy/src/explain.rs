@@ -1,12 +1,12 @@
-//! `--explain`: each step with the bytes that are sent, for people who hold them against a specification.
+//! `--explain`: each step with the bytes sent, for comparison with a specification.
 
 use crate::gateway::{Change, NvmeCommand};
 use crate::wire::{ata, mode_page, nvme_command, sct};
 
-/// Maximum number of bytes of data that are printed; what follows is zero in everything that plumb sends.
+/// Maximum number of data bytes printed; in everything that plumb sends, the rest is zero.
 const BYTES_MAX: usize = 64;
 
-/// Returns the bytes of a change, one line each.
+/// Formats the bytes of a change, one line each.
 pub fn change(change: &Change) -> Vec<String> {
     match change {
         Change::Scsi { cdb, data } => {

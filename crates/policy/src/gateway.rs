@@ -1,8 +1,8 @@
-//! The machine as policy reads and changes it.
+//! Interface to the machine for reading and changing policies.
 //!
-//! Reading goes through the [`Tree`] and the [`Probe`] that the survey uses too, and through commands that
-//! only read. Changing goes through [`Gateway::carry_out`] alone. A live gateway talks to the kernel; a mock
-//! stands for a thousand disks, and for drives that no emulator has.
+//! Reading uses the same [`Tree`] and [`Probe`] as the survey, and read-only commands. All changes go through
+//! [`Gateway::carry_out`]. A live gateway talks to the kernel; a mock can represent a thousand disks, and
+//! drives for which there is no emulator.
 
 mod descriptor;
 mod live;
@@ -17,42 +17,42 @@ use serde::{Deserialize, Serialize};
 
 pub use live::LiveGateway;
 
-/// A disk by its name of the moment, and by what makes sure that it is still the same one.
+/// A disk by its present name, with an identity that proves it to be the same one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Disk {
-    /// The kernel's name: `sda`, `nvme0n1`. May belong to another disk at any time.
+    /// Kernel name: `sda`, `nvme0n1`. May be assigned to another disk at any time.
     pub name: String,
-    /// Number of the device now, checked on the opened descriptor.
+    /// Present device number, checked on the opened descriptor.
     pub number: DeviceNumber,
-    /// WWN, EUI-64, NGUID or serial, as [`crate::device`] reads it: in the form of the kernel's attribute
-    /// `wwid` (`naa.5000c500a1b2c3d4`, `eui.0025385a71b0b0ed`), else `serial.` and the serial number, for
-    /// device mapper `dm.` and the uuid. Checked on the opened descriptor. A disk without any is never
-    /// changed; it is empty only for [`Gateway::ask`].
+    /// WWN, EUI-64, NGUID or serial, as read by [`crate::device`], in the format of the kernel's attribute
+    /// `wwid` (`naa.5000c500a1b2c3d4`, `eui.0025385a71b0b0ed`), else `serial.` and the serial number, or for
+    /// device mapper `dm.` and the UUID. Checked on the opened descriptor. A disk without an identity is
+    /// never changed; the identity may be empty only for [`Gateway::ask`].
     pub identity: String,
 }
 
-/// A command that only reads, beyond what a [`Probe`] asks.
+/// A read-only command in addition to those of a [`Probe`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Query {
-    /// A SCSI command (also ATA PASS-THROUGH) that brings up to so many bytes, through SG_IO.
+    /// A SCSI command (also ATA PASS-THROUGH) through SG_IO that returns data.
     Scsi {
         /// The command descriptor block.
         cdb: Vec<u8>,
-        /// Number of bytes that it brings at most.
+        /// Maximum number of bytes returned.
         length: usize,
     },
-    /// A SCSI command whose answer is its sense data: ATA PASS-THROUGH with CK_COND.
+    /// A SCSI command that returns sense data: ATA PASS-THROUGH with CK_COND.
     ScsiSense {
         /// The command descriptor block.
         cdb: Vec<u8>,
-        /// The data to the device: the block of an SCT command that asks; empty for none.
+        /// Data for the device: the block of an SCT query; empty for none.
         data: Vec<u8>,
     },
-    /// An NVMe admin command that brings up to so many bytes: Get Log Page.
+    /// An NVMe admin command that returns data: Get Log Page.
     NvmeAdmin {
         /// Opcode, namespace and the command dwords 10 to 15.
         command: NvmeCommand,
-        /// Number of bytes that it brings at most.
+        /// Maximum number of bytes returned.
         length: usize,
     },
 }
@@ -68,7 +68,7 @@ pub struct NvmeCommand {
     pub cdw: [u32; 6],
 }
 
-/// One step that changes something.
+/// A step that changes something.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Change {
     /// A SCSI command with data to the device: MODE SELECT, ATA PASS-THROUGH. Success with CK_COND (sense
@@ -76,51 +76,49 @@ pub enum Change {
     Scsi {
         /// The command descriptor block.
         cdb: Vec<u8>,
-        /// The data to the device; empty for none.
+        /// Data for the device; empty for none.
         data: Vec<u8>,
     },
     /// An NVMe admin command: Set Features.
     NvmeAdmin(NvmeCommand),
-    /// Text written to a file of the kernel, in one write(2).
+    /// A write to a file of the kernel, in one write(2).
     Attribute {
         /// Absolute path of the attribute below /sys.
         path: String,
-        /// Text that is written.
+        /// Text to write.
         text: String,
     },
-    /// A text that is no setting is written to `cache_type` of a SCSI disk: the kernel answers EINVAL, which
-    /// is success here, and forgets a "temporary" override. drivers/scsi/sd.c, cache_type_store.
+    /// A write of an invalid value to `cache_type` of a SCSI disk: the kernel answers EINVAL, which counts as
+    /// success, and drops a "temporary" override. drivers/scsi/sd.c, cache_type_store.
     ClearOverride {
         /// The absolute path of `cache_type` below /sys.
         path: String,
     },
-    /// Everything dirty of this disk is written, and the disk is told to empty its cache: fsync on its node,
-    /// and then the command itself (SYNCHRONIZE CACHE, NVMe Flush), since the kernel may believe that there
-    /// is no cache.
+    /// A flush of everything: fsync on the node of the disk, then the flush command itself (SYNCHRONIZE
+    /// CACHE, NVMe Flush), since the kernel may assume that there is no cache.
     Flush,
-    /// The table of a device-mapper device is loaded again as it is, and the device resumed with it
-    /// (DM_TABLE_LOAD, DM_DEV_SUSPEND): it then sees the caches below as they are now. The disk is the dm
-    /// device itself.
+    /// A reload of the unchanged table of a device-mapper device (DM_TABLE_LOAD, DM_DEV_SUSPEND), which then
+    /// detects the present caches below. The disk is the dm device itself.
     ReloadTable,
 }
 
-/// Reason why a step, or a reading, did not succeed.
+/// Error of a step or query.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GatewayError {
     /// The system refused or failed.
     #[error("{step}: {errno}")]
     Os {
-        /// Step: what was done, to what.
+        /// Description of the step and its target.
         step: String,
-        /// Reason why it failed.
+        /// Error number.
         errno: Errno,
     },
     /// The device answered with a check condition.
     #[error("{step}: the device answered with sense {key:x}/{asc:02x}/{ascq:02x}")]
     Sense {
-        /// Step: what was done, to what.
+        /// Description of the step and its target.
         step: String,
-        /// Sense key, additional sense code and its qualifier.
+        /// Sense key.
         key: u8,
         /// Additional sense code.
         asc: u8,
@@ -130,19 +128,19 @@ pub enum GatewayError {
     /// The NVMe controller answered with a status other than 0.
     #[error("{step}: the controller answered with status {status:#06x}")]
     NvmeStatus {
-        /// Step: what was done, to what.
+        /// Description of the step and its target.
         step: String,
         /// Status code type and status code, as the ioctl returns them.
         status: u16,
     },
-    /// The disk of this name is not the one that was meant.
+    /// The name belongs to another disk.
     #[error("{name} is another disk now: found {found}, expected {expected}")]
     OtherDisk {
         /// The name.
         name: String,
-        /// The identity that it has now, or what is there instead.
+        /// Present identity, or what is there instead.
         found: String,
-        /// The identity that was meant.
+        /// Expected identity.
         expected: String,
     },
     /// The device is gone.
@@ -153,31 +151,31 @@ pub enum GatewayError {
     },
 }
 
-/// The machine.
+/// Access to the machine.
 pub trait Gateway: Send + Sync {
-    /// Files of the kernel.
+    /// Returns the files of the kernel.
     fn tree(&self) -> &dyn Tree;
 
-    /// Questions by ioctl.
+    /// Returns the ioctl queries.
     fn probe(&self) -> &dyn Probe;
 
-    /// Asks a disk something more.
+    /// Sends a query to a disk.
     ///
     /// # Errors
-    /// As the device or the system answers. Unit attentions are asked again, a few times.
+    /// Fails as the device or the system does. Unit attentions are retried a few times.
     fn ask(&self, disk: &Disk, query: &Query) -> Result<Vec<u8>, GatewayError>;
 
-    /// Changes something, on a descriptor whose identity was checked to be that of `disk`.
+    /// Executes a change, on a descriptor whose identity was verified to be that of `disk`.
     ///
     /// # Errors
-    /// [`GatewayError::OtherDisk`] or [`GatewayError::Gone`], with nothing changed; otherwise as the device
-    /// or the system answers.
+    /// [`GatewayError::OtherDisk`] or [`GatewayError::Gone`], without a change; otherwise fails as the device
+    /// or the system does.
     fn carry_out(&self, disk: &Disk, change: &Change) -> Result<(), GatewayError>;
 
-    /// Returns the time, for settling: monotonic.
+    /// Returns the monotonic time, for waits.
     fn now(&self) -> Nanos;
 
-    /// Waits.
+    /// Sleeps for `time`.
     fn sleep(&self, time: Nanos);
 }
 

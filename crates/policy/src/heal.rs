@@ -1,10 +1,11 @@
-//! Healing the traps H1 to H5: the kernel, or a layer above, keeps flushes from a drive whose cache is on.
+//! Healing of traps H1 to H5: the kernel, or a layer above, withholds flushes from a drive with an enabled
+//! cache.
 //!
 //! A heal is planned, applied and journalled like every change, with
-//! [`PlanRequest::Heal`](crate::plan::PlanRequest::Heal); the drive stays as it is. It is not rolled back:
-//! that would be to set the trap again.
+//! [`PlanRequest::Heal`](crate::plan::PlanRequest::Heal); the drive itself is not changed. A heal is not
+//! rolled back, since that would restore the trap.
 //!
-//! A disk on which flushes are suppressed because a claim of protection is recorded is in no trap.
+//! Suppressed flushes are not a trap if a claim of protection is recorded for the disk.
 
 use crate::claims::protection;
 use crate::device::Reader;
@@ -12,11 +13,11 @@ use crate::mechanism::{self, Goal, Material, Step};
 use crate::state::State;
 use crate::view::DeviceView;
 
-/// Goal that a healed disk agrees with.
+/// Goal for a healed disk.
 pub const HEALED: Goal = Goal { state: State::On, saved: None };
 
-/// Returns the steps that heal a disk; none if nothing is wrong, if its cache is off, or if it is meant to be
-/// so.
+/// Returns the steps that heal a disk; none if it has no trap, its cache is disabled, or the state is
+/// intended.
 pub fn steps(reader: &Reader<'_>, view: &DeviceView, material: &Material) -> Vec<Step> {
     let found = mechanism::read_back(reader.gateway, material);
     let kernel_drops = found.write_cache.as_deref() == Some("write through");

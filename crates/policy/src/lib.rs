@@ -1,5 +1,5 @@
-//! The write cache policy of drives: reads it, plans a change, applies it in waves, reads it back, restores
-//! it, persists it.
+//! The write cache policy of drives: reading, planning, applying in waves, reading back, restoring,
+//! persisting.
 //!
 //! ```text
 //!   show ◄── view::DeviceView ◄── device (ATA, SCSI, NVMe, virtio, sysfs, holders, protection) ◄── gateway::Gateway (reads)
@@ -11,10 +11,10 @@
 //!
 //! Invariants:
 //! 1. Only [`gateway::Gateway::carry_out`] changes anything, and it checks the identity of the disk on the
-//!    descriptor that it then uses.
-//! 2. What a change has done is known from reading back the device and the kernel, never from its having been
-//!    asked.
-//! 3. Everything that is needed to go back is on stable storage before the first change.
+//!    same descriptor that it then uses.
+//! 2. The effect of a change is determined by reading the device and the kernel back, never assumed from the
+//!    command.
+//! 3. Everything needed for a rollback is on stable storage before the first change.
 
 pub mod apply;
 pub mod claims;

@@ -1,8 +1,8 @@
-//! A light load on a disk that is switched: 4 KiB and fdatasync, every 10 ms, on a file of its own.
+//! A light load on a disk during a switch: 4 KiB writes with fdatasync, every 10 ms, to a file of its own.
 //!
-//! The file is made again and loses its name at once, so that nothing stays of it however the process ends. A
-//! disk that the load does not reach would feel nothing, which would look like a switch that disturbs nobody:
-//! so it must be on one of the disks of the plan.
+//! The file is newly created and unlinked at once, so nothing remains however the process ends. A load on
+//! another disk would notice nothing, which would look like a switch without disturbance, so the file must be
+//! on one of the disks of the plan.
 
 use std::fs::{self, File};
 use std::io;
@@ -22,26 +22,26 @@ use crate::plan::Plan;
 
 const BLOCK: usize = 4096;
 const PERIOD: Duration = Duration::from_millis(10);
-/// Number of operations before the first switch, from which the undisturbed latency is known.
+/// Number of operations before the first switch, to determine the undisturbed latency.
 const BEFORE: usize = 25;
-/// A disk that does not even do these in time is reported as it is.
+/// Timeout for the operations before the first switch; a slower disk is reported as it is.
 const BEFORE_MAX: Duration = Duration::from_secs(10);
 
-/// Reason why a load was not started.
+/// Error of starting a load.
 #[derive(Debug, thiserror::Error)]
 pub enum LightLoadError {
-    /// The file is there, or cannot be made.
+    /// The file exists already, or cannot be created.
     #[error("--observe {}: cannot be made: {source}; name a new file on a disk of the plan", path.display())]
     File {
         /// Path of the file.
         path: PathBuf,
-        /// Reason why not.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The directory of the file cannot be surveyed.
     #[error(transparent)]
     Survey(#[from] SurveyError),
-    /// The file is on none of the disks that are changed.
+    /// The file is not on any of the disks to be changed.
     #[error(
         "--observe {}: it is on none of the disks that are changed ({disks}), so it would measure nothing: \
          name a new file in a file system on one of them",
@@ -50,7 +50,7 @@ pub enum LightLoadError {
     Elsewhere {
         /// Path of the file.
         path: PathBuf,
-        /// Disks that are changed.
+        /// Disks to be changed.
         disks: String,
     },
     /// The system failed.
@@ -60,13 +60,13 @@ pub enum LightLoadError {
         path: PathBuf,
         /// Operation that failed.
         operation: &'static str,
-        /// Reason why it failed.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
 impl LightLoadError {
-    /// Returns the way in which a command fails that ends with it.
+    /// Returns the category of the failure.
     pub const fn failure(&self) -> FailureKind {
         match self {
             Self::File { .. } | Self::Survey(_) | Self::Elsewhere { .. } => FailureKind::Usage,
@@ -83,10 +83,10 @@ pub struct LightLoad {
 }
 
 impl LightLoad {
-    /// Starts a load on a new file, and returns when it has run a little.
+    /// Starts a load on a new file, and returns after a first few operations.
     ///
     /// # Errors
-    /// If the file is there already, or is on no disk of the plan.
+    /// If the file already exists, or is not on a disk of the plan.
     pub fn start(
         gateway: &dyn Gateway,
         plan: &Plan,
@@ -102,12 +102,12 @@ impl LightLoad {
             .name("observe".to_owned())
             .spawn(move || write(&file, clock, &told, &ready))
             .map_err(|source| system(path, "start its load", source))?;
-        // Too slow to be ready, or ended: its samples say so.
+        // Too slow to be ready, or ended; the samples show it.
         is_ready.recv_timeout(BEFORE_MAX).ok();
         Ok(Self { stop, thread })
     }
 
-    /// Stops the load and returns all that it did.
+    /// Stops the load and returns all of its operations.
     pub fn stop(self) -> Vec<LoadSample> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_default()
@@ -122,7 +122,7 @@ fn write(file: &File, clock: RealClock, stop: &AtomicBool, ready: &mpsc::Sender<
     let mut samples = Vec::new();
     let mut block = [0_u8; BLOCK];
     while !stop.load(Ordering::Relaxed) {
-        // Other bytes each time: a drive may know those that it has already.
+        // Different data each time, since a drive may recognise repeated data.
         block[..8].copy_from_slice(&(samples.len() as u64).to_le_bytes());
         let submitted_at = clock.now();
         let written = file.write_all_at(&block, 0).and_then(|()| file.sync_data());
@@ -133,7 +133,7 @@ fn write(file: &File, clock: RealClock, stop: &AtomicBool, ready: &mpsc::Sender<
             error: written.err().map(|error| error.to_string()),
         });
         if samples.len() == BEFORE {
-            // Nobody waits any more where the disk was too slow.
+            // The receiver may have given up on a slow disk.
             ready.send(()).ok();
         }
         std::thread::sleep(PERIOD.saturating_sub(Duration::from_nanos(latency.0)));

@@ -1,5 +1,4 @@
-//! The machine whose disks a command is about, at one moment: its gateway, the words of its administrators,
-//! and who asks.
+//! The machine of a command at one moment: its gateway, administrators' claims, and the user's privilege.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,40 +13,40 @@ use crate::error::PolicyError;
 use crate::gateway::{Gateway, LiveGateway};
 use crate::view::DeviceView;
 
-/// A machine, at a moment.
+/// A machine at one moment.
 pub struct Machine {
     /// Gateway to the disks.
     pub gateway: Arc<dyn Gateway>,
-    /// The words of administrators.
+    /// Administrators' claims.
     pub claims: Claims,
-    /// Now, for the claims.
+    /// Current time, for the expiry of claims.
     pub now: Timestamp,
-    /// True if root asks.
+    /// True if the user is root.
     pub is_root: bool,
 }
 
-/// A word that was recorded.
+/// A recorded claim.
 #[derive(Debug)]
 pub struct RecordedClaim {
     /// Name of the disk.
     pub name: String,
-    /// The word.
+    /// The claim.
     pub claim: Claim,
-    /// Why it does not count although it was recorded.
+    /// Reason why it has no effect although it was recorded.
     pub doubt: Option<String>,
 }
 
 impl Machine {
-    /// Returns this machine as it is now, with the words in the file `claims`.
+    /// Returns this machine in its present state, with the claims in the file `claims`.
     ///
     /// # Errors
-    /// If the file cannot be read or understood.
+    /// If the file cannot be read or parsed.
     pub fn this(claims: &Path) -> Result<Self, PolicyError> {
         let (claims, is_root) = (Claims::load(claims)?, rustix::process::geteuid().is_root());
         Ok(Self { gateway: Arc::new(LiveGateway::new()), claims, now: Timestamp::now(), is_root })
     }
 
-    /// Refuses everybody but root, before anything is touched.
+    /// Refuses everybody but root, before anything is changed.
     ///
     /// # Errors
     /// [`PolicyError::NotRoot`].
@@ -55,23 +54,23 @@ impl Machine {
         if self.is_root { Ok(()) } else { Err(PolicyError::NotRoot { what }) }
     }
 
-    /// Returns a reader of the disks.
+    /// Creates a reader of the disks.
     ///
     /// # Errors
-    /// If it cannot be known what uses them.
+    /// If the uses of the disks cannot be determined.
     pub fn reader(&self) -> Result<Reader<'_>, PolicyError> {
         Ok(Reader::new(&*self.gateway, &self.claims, self.now)?)
     }
 
     /// Returns the environment of a change.
-    pub fn session<'a>(&'a self, stop: &'a AtomicBool, progress: &'a dyn Progress) -> Session<'a> {
+    pub fn session<'a>(&'a self, stop: &'a AtomicBool, progress: Progress<'a>) -> Session<'a> {
         Session { gateway: &*self.gateway, claims: &self.claims, now: self.now, stop, progress }
     }
 
-    /// Returns the disk of this name; what is no disk, or none that plumb could tell again, is refused.
+    /// Returns the disk of this name. Refuses anything that is not a disk or has no identity.
     ///
     /// # Errors
-    /// The refusal.
+    /// Fails with the refusal.
     pub fn disk(&self, name: &str) -> Result<DeviceView, PolicyError> {
         let unknown = |error| PolicyError::NoDisk(error);
         let view = self.reader()?.one(name).map_err(unknown)?;
@@ -82,19 +81,19 @@ impl Machine {
         }
     }
 
-    /// Returns the identity of the disk of this name; a missing disk is named by its identity.
+    /// Returns the identity of the disk of this name; an absent disk must be named by its identity.
     ///
     /// # Errors
-    /// If it cannot be known what uses the disks.
+    /// If the uses of the disks cannot be determined.
     pub fn identity(&self, name: &str) -> Result<String, PolicyError> {
         let known = self.reader()?.one(name).ok().and_then(|view| view.identity);
         Ok(known.unwrap_or_else(|| name.to_owned()))
     }
 
-    /// Records a word about the disk `name` in a file, and reads the disk again with it.
+    /// Records a claim about the disk `name` in a file, and reads the disk again with it.
     ///
     /// # Errors
-    /// If the disk is refused, or the word cannot be recorded.
+    /// If the disk is refused, or the claim cannot be recorded.
     pub fn record(&mut self, file: &Path, name: &str, claim: Claim) -> Result<RecordedClaim, PolicyError> {
         let view = self.disk(name)?;
         if let Some(refused) = view.refusal.as_ref().filter(|_| self.is_root) {

@@ -1,14 +1,14 @@
-//! Parallel map: one kind of work on many disks, by several threads, since most of it is waiting for drives.
+//! Parallel map for work on many disks, most of which is waiting for drives.
 
 use std::num::NonZero;
 use std::thread;
 
-/// Fewer are not worth a thread.
+/// Minimum number of items for each thread.
 const WORTH_A_THREAD: usize = 64;
-/// More would press a controller that serves all of them.
+/// Maximum number of threads, so that a common controller is not overloaded.
 const THREADS_MAX: usize = 4;
 
-/// Returns what `work` makes of each item, in the order of the items.
+/// Returns the results of `work` for all items, in order.
 pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     let threads = processors.min(THREADS_MAX).min(items.len() / WORTH_A_THREAD).max(1);

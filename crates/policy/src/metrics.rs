@@ -1,4 +1,4 @@
-//! Metrics of disks in the text format of Prometheus. A value that is unknown has no sample.
+//! Metrics of disks in Prometheus text format. Unknown values have no sample.
 
 use plumb_path::Severity;
 use plumb_path::metrics::Metrics;
@@ -7,10 +7,10 @@ use crate::state::FoundState;
 use crate::verify::DiskDrift;
 use crate::view::DeviceView;
 
-/// Labels beside the disk and its identity, and the value.
+/// Labels in addition to the disk and its identity, and the value.
 type Sample<'a> = (Vec<(&'static str, &'a str)>, f64);
 
-/// Returns the metrics of `views`: what they are now, and how often each has changed since `looks` began.
+/// Formats the metrics of `views`: the present state, and the number of changes during `looks` readings.
 pub(crate) fn text(views: &[&DeviceView], changes: &dyn Fn(&DeviceView) -> u64, looks: u64) -> String {
     let mut out = Metrics::default();
     let mut family = |name: &str, help: &str, samples: &dyn for<'a> Fn(&'a DeviceView) -> Vec<Sample<'a>>| {
@@ -80,7 +80,7 @@ pub(crate) fn text(views: &[&DeviceView], changes: &dyn Fn(&DeviceView) -> u64, 
     out.into_text()
 }
 
-/// Returns by how much each disk of a plan differs from it.
+/// Formats the drift of each disk of a plan.
 pub(crate) fn drift(disks: &[DiskDrift]) -> String {
     let asked: Vec<_> = disks.iter().map(|disk| disk.asked.to_string()).collect();
     let drifts = disks.iter().zip(&asked).map(|(disk, asked)| {

@@ -1,39 +1,39 @@
-//! Is switching disruptive? What a light load on the disk felt while the policy was changed.
+//! Disturbance by a switch: the effect of a policy change on a light load on the disk.
 //!
-//! The load is somebody else's: it yields [`LoadSample`]s on the same clock as the [`SwitchRecorder`]. The
-//! report is a pure function of the samples and of the times of the switches.
+//! The load is external: it supplies [`LoadSample`]s on the same clock as the [`SwitchRecorder`]. The report
+//! is a pure function of the samples and of the times of the switches.
 //!
-//! An operation counts for a switch if it was under way at any time of it, so that one that was held up from
-//! before until after is counted. Limitation: a load with one operation at a time sees a stall only as that
-//! operation's latency; the report says how many operations a switch saw, and none means that nothing is
-//! known.
+//! An operation counts for a switch if it was in flight at any time during it, so one delayed from before
+//! until after is included. Limitation: a load with one operation at a time shows a stall only as that
+//! operation's latency; the report gives the number of operations during a switch, and zero means that
+//! nothing is known.
 
-use std::sync::Mutex;
+use std::cell::RefCell;
 
 use plumb_block::{Clock, Nanos};
 use serde::Serialize;
 
 use crate::apply::{Event, Progress};
 
-/// One operation of the load.
+/// An operation of the load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadSample {
-    /// When it was submitted.
+    /// Time of submission.
     pub submitted_at: Nanos,
-    /// Time that it took.
+    /// Duration.
     pub latency: Nanos,
-    /// Reason why it failed, if it did.
+    /// Error, if it failed.
     pub error: Option<String>,
 }
 
-/// When a disk was changed.
+/// A change of a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Switch {
     /// The disk.
     pub disk: String,
-    /// When the first step began.
+    /// Start of the first step.
     pub begun_at: Nanos,
-    /// When it was read back.
+    /// End of the read-back.
     pub ended_at: Nanos,
 }
 
@@ -42,7 +42,7 @@ pub struct Switch {
 pub struct Observation {
     /// Always [`Observation::SCHEMA`].
     pub schema: String,
-    /// One for each disk that was changed.
+    /// Effect of the switch of each changed disk.
     pub switches: Vec<ObservedSwitch>,
     /// Operations outside of all switches.
     pub undisturbed: UndisturbedLoad,
@@ -53,11 +53,11 @@ pub struct Observation {
 pub struct ObservedSwitch {
     /// The disk.
     pub disk: String,
-    /// Time that the switch took.
+    /// Duration of the switch.
     pub duration: f64,
-    /// Number of operations that were under way during it.
+    /// Number of operations in flight during the switch.
     pub operations: u64,
-    /// The longest of them; null if there was none.
+    /// Longest latency of these operations; null if there was none.
     pub longest_stall: Option<f64>,
     /// Errors of the load, in the order of time.
     pub errors: Vec<String>,
@@ -77,10 +77,10 @@ pub struct UndisturbedLoad {
 }
 
 impl Observation {
-    /// The name and version of the document.
+    /// Name and version of the document.
     pub const SCHEMA: &str = "plumb/policy-observation/1";
 
-    /// Puts what the load did beside what was changed.
+    /// Relates the load's operations to the switches.
     pub fn from_samples(samples: &[LoadSample], switches: &[Switch]) -> Self {
         let outside: Vec<&LoadSample> =
             samples.iter().filter(|sample| !switches.iter().any(|switch| overlap(sample, switch))).collect();
@@ -115,29 +115,27 @@ fn overlap(sample: &LoadSample, switch: &Switch) -> bool {
     sample.submitted_at <= switch.ended_at && ended_at >= switch.begun_at
 }
 
-/// Notes when each disk is changed, and passes all events on.
+/// Records when each disk is changed, and forwards all events.
 pub struct SwitchRecorder<'a> {
     clock: &'a dyn Clock,
-    next: &'a dyn Progress,
-    switches: Mutex<Vec<Switch>>,
+    next: Progress<'a>,
+    switches: RefCell<Vec<Switch>>,
 }
 
 impl<'a> SwitchRecorder<'a> {
     /// Creates a recorder on the clock of the load.
-    pub fn new(clock: &'a dyn Clock, next: &'a dyn Progress) -> Self {
-        Self { clock, next, switches: Mutex::new(Vec::new()) }
+    pub fn new(clock: &'a dyn Clock, next: Progress<'a>) -> Self {
+        Self { clock, next, switches: RefCell::default() }
     }
 
     /// Returns all switches, in the order of time.
     pub fn into_switches(self) -> Vec<Switch> {
-        self.switches.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.switches.into_inner()
     }
-}
 
-impl Progress for SwitchRecorder<'_> {
-    fn event(&self, event: &Event<'_>) {
-        let now = self.clock.now();
-        let mut switches = self.switches.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    /// Notes a switch that begins or ends, and passes the event on.
+    pub fn on(&self, event: &Event<'_>) {
+        let (now, mut switches) = (self.clock.now(), self.switches.borrow_mut());
         match event {
             Event::DiskBegun { disk, .. } => {
                 switches.push(Switch { disk: (*disk).to_owned(), begun_at: now, ended_at: now });
@@ -150,7 +148,7 @@ impl Progress for SwitchRecorder<'_> {
             _ => {}
         }
         drop(switches);
-        self.next.event(event);
+        (self.next)(event);
     }
 }
 

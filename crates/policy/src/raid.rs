@@ -1,5 +1,5 @@
-//! RAID controllers of this machine, and what to ask their makers' programs: the disks behind them are
-//! hidden, and so are their caches. plumb starts none of these programs and changes no logical disk.
+//! RAID controllers of this machine, with the query for their manufacturer's program: the disks behind them
+//! and their caches are hidden. plumb never starts these programs, and changes no logical disk.
 
 use std::path::PathBuf;
 
@@ -11,27 +11,27 @@ use serde::Serialize;
 pub struct Controller {
     /// SCSI host of the controller: `host0`.
     pub host: String,
-    /// The driver, as it names itself.
+    /// Name of the driver.
     pub driver: String,
-    /// The program of its maker that was found; null if none was.
+    /// Manufacturer's program that was found; null if none.
     pub program: Option<String>,
-    /// Command to run to learn what the controller hides.
+    /// Command that shows what the controller hides.
     pub ask: String,
 }
 
-/// Drivers of a family of controllers, and the programs that query these.
+/// Drivers of a family of controllers, and the programs that query them.
 struct Family {
     drivers: &'static [&'static str],
-    /// Programs that give JSON, in the order of preference. They take the same words.
+    /// Programs with JSON output, in order of preference. They take the same arguments.
     programs: &'static [&'static str],
-    /// Arguments that the programs are given.
+    /// Arguments for the programs.
     question: &'static str,
-    /// True if plumb reads the answer.
+    /// True if plumb can parse the output.
     reads: bool,
 }
 
-/// An adapter that can be either (mpt3sas) counts as one that shows its disks: its volumes are told by the
-/// survey.
+/// Families of controllers that hide their disks. mpt3sas, whose adapters may hide disks or show them, is not
+/// among them: the survey reports its volumes.
 const FAMILIES: [Family; 3] = [
     Family {
         drivers: &["megaraid_sas", "megaraid_mbox", "megaraid_legacy"],
@@ -48,7 +48,7 @@ const FAMILIES: [Family; 3] = [
     Family { drivers: &["aacraid"], programs: &["arcconf"], question: "getconfig 1", reads: false },
 ];
 
-/// Returns all RAID controllers that have a SCSI host. `is_installed` says whether a program can be found.
+/// Returns all RAID controllers with a SCSI host. `is_installed` tells whether a program exists.
 pub fn controllers(tree: &dyn Tree, is_installed: impl Fn(&str) -> bool) -> Vec<Controller> {
     let mut hosts = tree.list("/sys/class/scsi_host").unwrap_or_default();
     hosts.sort_by(|left, right| crate::waves::name_order(left).cmp(&crate::waves::name_order(right)));
@@ -62,10 +62,10 @@ pub fn controllers(tree: &dyn Tree, is_installed: impl Fn(&str) -> bool) -> Vec<
     named.collect()
 }
 
-/// Returns true if a program of this name is on the path. It is looked for, never started.
+/// Returns true if the program is installed. It is never started.
 pub fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // Where the packages of the makers put them.
+    // Installation directories of the manufacturers' packages.
     let makers = ["/opt/MegaRAID/storcli", "/opt/MegaRAID/perccli", "/opt/smartstorageadmin/ssacli/bin"];
     let mut places = std::env::split_paths(&path).chain(makers.map(PathBuf::from));
     places.any(|place| place.join(program).is_file())

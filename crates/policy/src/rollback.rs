@@ -1,14 +1,14 @@
-//! Back to what was: every disk that was begun is restored from the snapshot, the last first, and read back.
+//! Rollback: every disk that was started is restored from the snapshot, the last first, and read back.
 //!
-//! A disk is looked for by its identity, so that a rollback works in a later boot, too. Doing it twice does
-//! no more. A disk that cannot be restored does not keep the others from it.
+//! Disks are found by identity, so a rollback works in a later boot, too. Repeating it has no further effect.
+//! A disk that cannot be restored does not prevent the restoration of others.
 //!
-//! What counts as restored: the drive's cache and what it starts with are as they were; with the cache on,
-//! the kernel sends or keeps back flushes as it did. Where the cache is off, whatever the kernel believes
-//! loses nothing, and a layer above that forwards more flushes than before is no harm: neither is forced
-//! back.
+//! A disk counts as restored if the drive's cache and its initial state are as before, and with an enabled
+//! cache the kernel sends or suppresses flushes as before. With a disabled cache the kernel's view does not
+//! matter, and a layer above that forwards more flushes than before is harmless: neither is restored by
+//! force.
 //!
-//! Limitation: a heal is not rolled back, for that would set the trap again.
+//! Limitation: a heal is not rolled back, since that would restore the trap.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -27,23 +27,24 @@ use crate::plan::{PlanRequest, PlannedChange, boot_id, to_goal};
 use crate::state::{State, on_off};
 use crate::view::{DeviceView, Refusal};
 
-/// libata reads a drive again within 32 ms: until then the kernel's view is not the one that will stay.
+/// Time after which irrelevant differences are ignored. libata reads a drive again within 32 ms, and the
+/// kernel's view is not final before.
 const FORGIVE_AFTER: Nanos = Nanos::millis(200);
 
-/// Rolls back the journal in `directory`, while nobody else changes policies beside it.
+/// Rolls back the journal in `directory`, under the lock of its parent.
 ///
 /// # Errors
-/// As [`rollback`]; [`JournalError::Busy`] if somebody does.
+/// Fails as [`rollback`] does; [`JournalError::Busy`] if the lock is held.
 pub fn rollback_in(session: &Session<'_>, directory: &Path) -> Result<Report, PolicyError> {
     let _lock = Lock::take(directory.parent().unwrap_or(directory))?;
     rollback(session, Journal::open(directory)?)
 }
 
-/// Restores every disk to which something was done. The caller holds the [`Lock`].
+/// Restores every disk that was changed. The caller must hold the [`Lock`].
 ///
 /// # Errors
-/// With nothing changed: the journal is of a heal. Otherwise only if the journal can no longer be written.
-/// What else goes wrong is in the report.
+/// Without any change: if the journal is of a heal. Later only if the journal cannot be written. All other
+/// problems are in the report.
 pub fn rollback(session: &Session<'_>, mut journal: Journal) -> Result<Report, PolicyError> {
     if journal.snapshot().plan.asked == PlanRequest::Heal {
         return Err(PolicyError::NotPossible {
@@ -61,14 +62,14 @@ pub fn rollback(session: &Session<'_>, mut journal: Journal) -> Result<Report, P
     work.reverse();
     let reader = session.reader()?;
     journal.record(Record::Reopened { phase: Phase::Rollback, boot_id: boot_id(session.gateway) })?;
-    session.progress.event(&Event::Begun { disks: work.len(), journal: &place });
+    (session.progress)(&Event::Begun { disks: work.len(), journal: &place });
     let total = work.len();
     let mut disks = Vec::with_capacity(total);
     for (done, (change, before)) in work.iter().enumerate() {
         let result = if session.stop.load(Ordering::Relaxed) {
             DiskResult::Untouched
         } else {
-            session.progress.event(&Event::DiskBegun { disk: &change.name, done, total, remaining: None });
+            (session.progress)(&Event::DiskBegun { disk: &change.name, done, total, remaining: None });
             one(session, &mut journal, &reader, change, before)?
         };
         disks.push(DiskReport { name: change.name.clone(), identity: change.identity.clone(), result });
@@ -80,7 +81,7 @@ pub fn rollback(session: &Session<'_>, mut journal: Journal) -> Result<Report, P
     Ok(Report { schema: Report::SCHEMA.to_owned(), journal: place, disks, ended, go_on })
 }
 
-/// Returns the worst of what became of the disks.
+/// Returns the worst result of the disks.
 fn ended(disks: &[DiskReport]) -> ApplyEnd {
     let any = |test: fn(&DiskResult) -> bool| disks.iter().any(|disk| test(&disk.result));
     if any(|result| matches!(result, DiskResult::Failed { .. } | DiskResult::Mismatch { .. })) {
@@ -119,13 +120,13 @@ fn one(
     }
 }
 
-/// Returns the disk as it is now, under whatever name.
+/// Reads the disk in its present state, under any name.
 fn read(reader: &Reader<'_>, change: &PlannedChange, before: &DiskBefore) -> Result<Material, Refusal> {
     let gone =
         || Refusal::new(format!("the disk {} is missing", change.identity), "attach it and roll back again");
     let disk = reader.find_named(&change.name, &change.identity).ok_or_else(gone)?;
     let mut view = reader.one(&disk.name).map_err(|_| gone())?;
-    // A state that the apply itself has forced by SCT is not a reason to leave the disk in it.
+    // A state that the apply itself forced by SCT must not prevent its restoration.
     if forced(&view) && !forced(&before.view) {
         view.refusal = None;
     }
@@ -153,7 +154,7 @@ fn steps_back(reader: &Reader<'_>, now: &Material, before: &DiskBefore) -> Resul
     Ok(steps)
 }
 
-/// Reads back until all is as it was; what does not count is waited for, and forgiven.
+/// Reads back until everything is as before; irrelevant differences are awaited briefly, then ignored.
 fn settle(session: &Session<'_>, material: &Material, before: &DiskBefore) -> Outcome {
     settle_until(session.gateway, material, |found| {
         let disagreements = differences(&before.found, found);
@@ -166,7 +167,7 @@ fn settle(session: &Session<'_>, material: &Material, before: &DiskBefore) -> Ou
     })
 }
 
-/// Returns what is not as it was, as far as it counts.
+/// Returns the relevant differences.
 fn differences(was: &ReadBack, now: &ReadBack) -> Vec<Disagreement> {
     let word = |value| on_off(value, "unknown").to_owned();
     let says = |text: &Option<String>| text.clone().unwrap_or_else(|| "nothing".to_owned());
@@ -181,7 +182,7 @@ fn differences(was: &ReadBack, now: &ReadBack) -> Vec<Disagreement> {
     let off = now.wce == Some(false);
     let queue = off || now.write_cache == was.write_cache;
     expect("queue/write_cache", queue, says(&now.write_cache), says(&was.write_cache));
-    // The truth is as good as what was there: an override that hid it is not put back.
+    // A correct value is acceptable instead of the old one: an override that hid the truth is not restored.
     let true_now = now.cache_type.as_deref().map(|says| says.starts_with("write back")) == now.wce;
     let cache_type = off || now.cache_type == was.cache_type || true_now;
     expect("cache_type", cache_type, says(&now.cache_type), says(&was.cache_type));

@@ -1,26 +1,25 @@
-//! The states in which a disk's write cache can be: the three of Microsoft KB 332023, and what is none of
-//! them.
+//! States of a disk's write cache: the three of Microsoft KB 332023, and others.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A state that can be asked for.
+/// A state that can be requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     /// No volatile write cache: an acknowledged write is durable. Windows: quick removal.
     Off,
-    /// A volatile write cache, and flushes are sent. Windows: better performance.
+    /// A volatile write cache that receives flushes. Windows: better performance.
     On,
-    /// A volatile write cache, and flushes are kept from the drive because somebody claims that the cache
-    /// survives a power cut. Windows: power protected; "turn off write-cache buffer flushing".
+    /// A volatile write cache from which flushes are withheld because somebody claims that it survives a
+    /// power cut. Windows: power protected; "turn off write-cache buffer flushing".
     Protected,
 }
 
 impl State {
-    /// Returns the word that every interface uses for the state.
+    /// Returns the state's name in all interfaces.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -36,7 +35,7 @@ impl fmt::Display for State {
     }
 }
 
-/// A word that is no state.
+/// Error for text that is not a state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a state of a write cache: expected off (quick removal), on (better performance) or protected (power \
@@ -58,7 +57,7 @@ impl FromStr for State {
     }
 }
 
-/// The state that a disk is found in.
+/// State in which a disk is found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FoundState {
@@ -66,23 +65,23 @@ pub enum FoundState {
     Off,
     /// The cache is in the state [`State::On`].
     On,
-    /// The cache is in the state [`State::Protected`]: flushes are suppressed, whether or not the claim for
-    /// it is good.
+    /// The cache is in the state [`State::Protected`]: flushes are suppressed, whether the claim is justified
+    /// or not.
     Protected,
-    /// There is no write cache of its own that could be in a state: a loop device, a partition, a zram.
+    /// The device has no write cache of its own: a loop device, a partition, a zram.
     #[default]
     None,
-    /// No source says, or not to this user.
+    /// Unknown, or not readable for this user.
     Unknown,
 }
 
 impl FoundState {
-    /// Returns true if it is in a state that can be asked for.
+    /// Returns true if it is this state.
     pub fn is(self, state: State) -> bool {
         self.word() == state.word()
     }
 
-    /// Returns the word that every interface uses for the state.
+    /// Returns the state's name in all interfaces.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -94,7 +93,7 @@ impl FoundState {
     }
 }
 
-/// Returns `on`, `off`, or the word for a setting that is not known.
+/// Returns `on`, `off`, or `unknown` for an unknown setting.
 pub const fn on_off(setting: Option<bool>, unknown: &'static str) -> &'static str {
     match setting {
         Some(true) => "on",

@@ -1,4 +1,4 @@
-//! Check whether disks are still as they were planned to be: read again, compared, and said in words.
+//! Check that disks are still in the state of a plan: read again and compared.
 
 use serde::Serialize;
 
@@ -14,53 +14,53 @@ use crate::view::DeviceView;
 pub struct Verification {
     /// Always [`Verification::SCHEMA`].
     pub schema: String,
-    /// The hash of the plan.
+    /// Hash of the plan.
     pub plan: String,
-    /// Every disk that the plan changed or found as it should be.
+    /// All disks that the plan changed or found in the requested state.
     pub disks: Vec<DiskDrift>,
 }
 
-/// One disk.
+/// Drift of a disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DiskDrift {
-    /// The name that it had in the plan.
+    /// Name in the plan.
     pub name: String,
-    /// The name that it has now; null if it is not there.
+    /// Present name; null if it is absent.
     pub name_now: Option<String>,
     /// WWN, EUI-64, NGUID or serial.
     pub identity: String,
-    /// State that the disk was to be in.
+    /// Requested state.
     pub asked: PlanRequest,
-    /// How it differs, one line each; empty if it does not.
+    /// Differences, one line each; empty if there are none.
     pub drift: Vec<String>,
 }
 
 impl Verification {
-    /// The name and version of the document.
+    /// Name and version of the document.
     pub const SCHEMA: &str = "plumb/policy-verify/1";
 
-    /// Returns true if anything differs: a finding.
+    /// Returns true if anything differs, which is a finding.
     pub fn has_drift(&self) -> bool {
         self.disks.iter().any(|disk| !disk.drift.is_empty())
     }
 
-    /// Returns what was found, in the text format of Prometheus.
+    /// Formats the result in Prometheus text format.
     pub fn metrics(&self) -> String {
         metrics::drift(&self.disks)
     }
 }
 
-/// Reads every disk of a plan again. Nothing is changed. Disks are found by their identity, in any boot.
+/// Reads every disk of a plan again; changes nothing. Disks are found by their identity, in any boot.
 ///
 /// # Errors
-/// If it cannot be known what uses the disks.
+/// If the uses of the disks cannot be determined.
 pub fn verify(session: &Session<'_>, plan: &Plan) -> Result<Verification, InventoryError> {
     let reader = session.reader()?;
     let changed = plan.changes.iter().map(|change| (&change.name, &change.identity, change.goal()));
     let state = plan.asked.state();
     let unchanged = plan.unchanged.iter().filter_map(|disk| {
         let goal = Goal { state: state.unwrap_or(crate::state::State::On), saved: None };
-        // A disk without a trap may have its cache off: nothing is wrong with it then.
+        // In a plan for a heal, a disk without a trap may have its cache off, which is not a drift.
         state?;
         Some((&disk.name, disk.identity.as_ref()?, goal))
     });

@@ -1,75 +1,75 @@
-//! View of a disk's write cache: the document behind `plumb policy show`, and what plans are made from.
+//! View of a disk's write cache: the document of `plumb policy show`, and the input of plans.
 
 use plumb_path::Finding;
 use serde::{Deserialize, Serialize};
 
 use crate::state::FoundState;
 
-/// All disks that were asked for.
+/// All requested disks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PolicyDocument {
     /// Always [`PolicyDocument::SCHEMA`].
     pub schema: String,
-    /// The kernel's release.
+    /// Release of the kernel.
     pub kernel: Option<String>,
-    /// One for each disk.
+    /// One view for each disk.
     pub devices: Vec<DeviceView>,
 }
 
 impl PolicyDocument {
-    /// The name and version of the document.
+    /// Name and version of the document.
     pub const SCHEMA: &str = "plumb/policy/1";
 }
 
 /// One disk.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceView {
-    /// The kernel's name now.
+    /// Current kernel name.
     pub name: String,
-    /// WWN, EUI-64, NGUID or serial; null if it has none.
+    /// WWN, EUI-64, NGUID or serial number; null if the disk has none.
     pub identity: Option<String>,
-    /// `ata`, `sas`, `scsi`, `nvme`, `usb`, `virtio`, `raid`, `loop`, ...; `cache` of a write-back cache of
-    /// plumb; `sim` and `nbd` of what the kernel does not know.
+    /// `ata`, `sas`, `scsi`, `nvme`, `usb`, `virtio`, `raid`, `loop`, ...; `cache` for a write-back cache of
+    /// plumb; `sim` and `nbd` for devices unknown to the kernel.
     pub transport: String,
-    /// The vendor and the model as the disk says them.
+    /// Vendor, as the disk reports it.
     pub vendor: Option<String>,
-    /// Model, as the disk says it.
+    /// Model, as the disk reports it.
     pub model: Option<String>,
-    /// The serial number.
+    /// Serial number.
     pub serial: Option<String>,
     /// Capacity in bytes.
     pub size: Option<u64>,
-    /// True if the drive itself says that it rotates; null if it does not say.
+    /// True if the drive reports that it rotates; null if it reports nothing about that.
     pub rotational: Option<bool>,
-    /// The state it is in.
+    /// State of the write cache.
     pub state: FoundState,
     /// State that the device reports.
     pub device: DeviceSide,
-    /// State that the kernel believes in.
+    /// State that the kernel assumes.
     pub kernel: KernelSide,
     /// Holders of the disk, from directly above upwards: partitions, dm, md, file systems with their mount
     /// points, swap.
     pub holders: Vec<Holder>,
-    /// Where it hangs: host, port and expander, for waves of one per port.
+    /// Host, port and expander, for waves of one disk per port.
     pub port: String,
-    /// Arrays and pools of which it is a member, for waves of one per redundancy group.
+    /// Arrays and pools of which the disk is a member, for waves of one disk per redundancy group.
     pub redundancy_groups: Vec<String>,
-    /// The protection claim that counts, if there is one.
+    /// The strongest protection claim, if there is one.
     pub protection: Option<Protection>,
-    /// Counters of unsafe shutdowns and of the health of what protects the cache, where the drive has them.
+    /// Counters of unsafe shutdowns and of the health of the cache's protection, if the drive has them.
     pub health: Vec<HealthCounter>,
-    /// Findings: what is wrong or worth knowing; H1 to H10 by their ids.
+    /// Findings: problems and notes; H1 to H10 by their ids.
     pub findings: Vec<Finding>,
     /// Party that can change the state: `plumb as root`, `the RAID controller's own tool (storcli)`, `nobody:
     /// ...`.
     pub changeable_by: String,
-    /// Reason why nobody can with plumb, if so; null if it can be changed.
+    /// Reason why plumb cannot change the state; null if it can.
     pub refusal: Option<Refusal>,
 }
 
 impl DeviceView {
-    /// Returns the view of a name that is not a disk of this machine: nothing is known but its name, and why
-    /// plumb cannot change it.
+    /// Returns the view of a name that is not a disk of this machine: only the name, and the reason why plumb
+    /// cannot change the object.
     pub(crate) fn no_disk(name: &str, transport: &str, changeable_by: &str, refusal: Refusal) -> Self {
         Self {
             name: name.to_owned(),
@@ -86,28 +86,28 @@ impl DeviceView {
 pub struct DeviceSide {
     /// True if the volatile write cache is on now.
     pub wce: Option<bool>,
-    /// True if the device says that it has no volatile write cache: `wce` is false, and nothing can be
+    /// True if the device reports that it has no volatile write cache: `wce` is false, and nothing can be
     /// switched.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_absent: bool,
-    /// Reason why that is not known.
+    /// Reason why `wce` is unknown.
     pub wce_unknown_because: Option<String>,
-    /// True if the device lets the write cache be changed.
+    /// True if the device permits changes of the write cache.
     pub changeable: Option<bool>,
-    /// State of the write cache that the maker set.
+    /// Factory default of the write cache.
     pub default: Option<bool>,
-    /// State of the write cache that the next power-on starts with.
+    /// State of the write cache after the next power-on.
     pub saved: Option<bool>,
     /// True if a change can be saved in the device (SCSI PS, NVMe saveable, SCT).
     pub saveable: Option<bool>,
     /// SCT feature control state of ATA drives: `ata-controlled`, `forced-on`, `forced-off`.
     pub sct: Option<String>,
-    /// The command set it was read with: `mode-page`, `ata-identify`, `nvme-feature`, `virtio-config`,
-    /// `device-info` (what a device that the kernel does not know reports of itself), `none`.
+    /// Command set used for the read: `mode-page`, `ata-identify`, `nvme-feature`, `virtio-config`,
+    /// `device-info` (the report of a device that the kernel does not know), `none`.
     pub mechanism: String,
 }
 
-/// State that the kernel believes in.
+/// State that the kernel assumes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelSide {
     /// `queue/write_cache`.
@@ -118,30 +118,30 @@ pub struct KernelSide {
     pub fua: Option<bool>,
 }
 
-/// Something that stands on a disk.
+/// User of a disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// The kernel's name, or a mount point.
+    /// Kernel name, or a mount point.
     pub name: String,
     /// `partition`, `dm-crypt`, `md`, `ext4`, `swap`, ...
     pub kind: String,
-    /// Belief of the holder about flushes, where it has a queue of its own.
+    /// Write cache mode that the holder assumes, if it has its own queue.
     pub write_cache: Option<String>,
 }
 
-/// How good a claim of power-loss protection is. The order is that of confidence, best first.
+/// Confidence in a claim of power-loss protection, in descending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProtectionRank {
-    /// The drive declares it: NVMe VWC 0, SCSI NV_SUP 1 with V_SUP 0.
+    /// The drive declares protection: NVMe VWC 0, SCSI NV_SUP 1 with V_SUP 0.
     Declared,
-    /// The drive reports the health of what protects it.
+    /// The drive reports the health of its protection.
     HealthConfirmed,
-    /// The model is known to have it.
+    /// The model is known to have protection.
     ModelList,
-    /// An administrator says so, with name and expiry.
+    /// An administrator claims protection, with name and expiry.
     AdministratorsWord,
-    /// Flushes are so fast that they are consistent with it.
+    /// Flushes are fast enough to be consistent with protection.
     TimingHint,
 }
 
@@ -166,9 +166,9 @@ impl ProtectionRank {
 /// A claim of power-loss protection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Protection {
-    /// The claim in words, with who makes it.
+    /// The claim in words, with its source.
     pub claim: String,
-    /// How good it is.
+    /// Confidence in the claim.
     pub rank: ProtectionRank,
     /// Time at which an administrator's claim expires, as RFC 3339.
     pub until: Option<String>,
@@ -181,21 +181,21 @@ pub struct HealthCounter {
     pub name: String,
     /// Value of the counter.
     pub value: u64,
-    /// Where it was read: log page and bytes.
+    /// Source of the value: log page and bytes.
     pub source: String,
 }
 
-/// Reason why something is not changed, and what to do instead.
+/// Reason why a setting is not changed, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// Why.
+    /// Reason.
     pub reason: String,
-    /// Remedy: what to do.
+    /// Remedy for the user.
     pub remedy: String,
 }
 
 impl Refusal {
-    /// Creates a refusal for this reason, with what to do instead.
+    /// Creates a refusal with a reason and a remedy.
     pub fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { reason: reason.into(), remedy: remedy.into() }
     }

@@ -1,9 +1,8 @@
-//! Watching for drift: most changes of a write cache make no event of the kernel, so disks are read again and
-//! again.
+//! Watching for drift: most changes of a write cache cause no kernel event, so disks are read repeatedly.
 //!
-//! [`Watcher::look`] is a pure step from one reading to the next. It yields what has changed as lines for a
-//! log, and keeps counts for [`Watcher::metrics`]. A disk is known by its identity, so that one that comes
-//! back under another name is the same, and another disk under an old name is not.
+//! [`Watcher::look`] is a pure step from one reading to the next. It returns the changes as lines for a log,
+//! and counts them for [`Watcher::metrics`]. Disks are recognised by their identity, so one that returns
+//! under another name is the same, and another disk under an old name is not.
 
 use std::collections::BTreeMap;
 
@@ -14,20 +13,20 @@ use crate::state::on_off;
 use crate::time_text::now_text;
 use crate::view::{DeviceView, PolicyDocument};
 
-/// Something that has changed since the last look.
+/// A change since the last reading.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// When it was seen: RFC 3339. It happened since the look before.
+    /// Time of detection: RFC 3339. The change happened since the previous reading.
     pub at: String,
-    /// The disk's name now, or the one that it had.
+    /// Present or last name of the disk.
     pub name: String,
     /// Identity of the disk.
     pub identity: Option<String>,
-    /// Description of what has changed, in words.
+    /// Description of the change.
     pub what: String,
 }
 
-/// Knowledge about the disks, from look to look.
+/// State of the disks between readings.
 #[derive(Debug, Clone, Default)]
 pub struct Watcher {
     disks: BTreeMap<String, DeviceView>,
@@ -36,12 +35,12 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Creates a watcher that has seen nothing: the first look yields no changes.
+    /// Creates a watcher without earlier readings: the first one yields no changes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Compares a reading with the one before.
+    /// Compares a reading with the previous one.
     pub fn look(&mut self, document: PolicyDocument) -> Vec<Change> {
         let now: BTreeMap<String, DeviceView> =
             document.devices.into_iter().map(|view| (key(&view), view)).collect();
@@ -68,7 +67,7 @@ impl Watcher {
         found
     }
 
-    /// Returns the present state and the number of changes, in the text format of Prometheus.
+    /// Returns the present state and the number of changes in Prometheus text format.
     pub fn metrics(&self) -> String {
         let disks: Vec<&DeviceView> = self.disks.values().collect();
         let changes = |view: &DeviceView| {
@@ -80,7 +79,7 @@ impl Watcher {
 }
 
 fn key(view: &DeviceView) -> String {
-    // Two paths to one disk have one identity: the name keeps them apart.
+    // Two paths to one disk have the same identity, so the name distinguishes them.
     match &view.identity {
         Some(identity) => format!("{identity} {}", view.port),
         None => view.name.clone(),
@@ -91,7 +90,7 @@ fn change(view: &DeviceView, what: String) -> Change {
     Change { at: now_text(), name: view.name.clone(), identity: view.identity.clone(), what }
 }
 
-/// Returns how two readings of one disk differ, one line each.
+/// Returns the differences between two readings of one disk, one line each.
 pub fn differences(before: &DeviceView, after: &DeviceView) -> Vec<String> {
     let on_off = |value| on_off(value, "unknown").to_owned();
     let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());

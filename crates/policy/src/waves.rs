@@ -1,33 +1,33 @@
-//! In which order disks are changed: a canary, then waves that grow more critical.
+//! Order in which disks are changed: a canary, then waves of increasing criticality.
 //!
 //! Invariants, for any disks:
-//! 1. Wave 0 is one disk alone: the canary, the least critical of all.
-//! 2. A wave holds at most one disk of a port and one of a redundancy group, for the error handling of a port
-//!    stops all that hang there, and an array must never lose two members to one mistake.
-//! 3. What is less critical comes in an earlier wave: unused disks, data, swap, boot, root.
-//! 4. The same disks give the same waves.
+//! 1. Wave 0 is a single disk: the canary, the least critical of all.
+//! 2. A wave has at most one disk of a port and one of a redundancy group, because error handling of a port
+//!    stops everything on it, and an array must never lose two members to one mistake.
+//! 3. Less critical disks come in earlier waves: unused disks, data, swap, boot, root.
+//! 4. Equal disks give equal waves.
 
 use std::collections::HashMap;
 
 use crate::select::{Role, roles};
 use crate::view::DeviceView;
 
-/// Number of disks that a wave holds at most, unless told otherwise.
+/// Default maximum number of disks in a wave.
 pub const WAVE_SIZE: usize = 8;
 
-/// Where a disk stands in the order.
+/// Position of a disk in the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WaveSlot {
-    /// The wave, from 0.
+    /// Wave, from 0.
     pub wave: usize,
-    /// The order within all.
+    /// Position among all disks.
     pub order: usize,
-    /// True if it is changed first, alone, so that little is lost if it goes wrong.
+    /// True if the disk is changed first, alone, to limit the damage of a mistake.
     pub canary: bool,
 }
 
-/// Returns a place for each of `disks`, in their order. `size` is how many disks a wave holds at most; 0
-/// counts as 1.
+/// Returns a position for each of `disks`, in the same order. `size` is the maximum number of disks in a
+/// wave; 0 counts as 1.
 pub fn arrange(disks: &[&DeviceView], size: usize) -> Vec<WaveSlot> {
     let mut ordered: Vec<(Role, usize)> = disks.iter().map(|view| most_critical(view)).zip(0..).collect();
     ordered.sort_by_key(|(role, index)| (*role, name_order(&disks[*index].name)));
@@ -36,7 +36,7 @@ pub fn arrange(disks: &[&DeviceView], size: usize) -> Vec<WaveSlot> {
         Waves { size: size.max(1), filled: Vec::new(), free: HashMap::new(), first: 1, role: None };
     let mut by_wave: Vec<(usize, usize)> =
         ordered.into_iter().map(|(role, index)| (waves.next(role, disks[index]), index)).collect();
-    // Stable: within a wave the order stays.
+    // A stable sort keeps the order within a wave.
     by_wave.sort_by_key(|(wave, _)| *wave);
     for (order, (wave, index)) in by_wave.into_iter().enumerate() {
         places[index] = WaveSlot { wave, order, canary: wave == 0 };
@@ -48,25 +48,25 @@ fn most_critical(view: &DeviceView) -> Role {
     roles(view).last().copied().unwrap_or(Role::Data)
 }
 
-/// Returns `sdb` before `sdaa`, as the kernel names them.
+/// Returns a key that sorts `sdb` before `sdaa`, as the kernel names them.
 pub(crate) fn name_order(name: &str) -> (usize, &str) {
     (name.len(), name)
 }
 
-/// Waves that are being filled.
+/// Waves being filled.
 struct Waves<'a> {
     size: usize,
-    /// Number of disks that each wave holds.
+    /// Number of disks in each wave.
     filled: Vec<usize>,
-    /// The first wave in which each port and each group is free.
+    /// First wave in which each port and each group is free.
     free: HashMap<&'a str, usize>,
-    /// The first wave of the role at hand.
+    /// First wave of the current role.
     first: usize,
     role: Option<Role>,
 }
 
 impl<'a> Waves<'a> {
-    /// Returns the wave of the next disk. Disks come in the order of their roles.
+    /// Returns the wave of the next disk. Disks must come in order of their roles.
     fn next(&mut self, role: Role, view: &'a DeviceView) -> usize {
         if self.filled.is_empty() {
             self.filled.push(1);

@@ -1,12 +1,12 @@
-//! A thousand disks: planned and applied in waves, with the figures printed. Guards against work that grows
-//! with the square of the number of disks, and against two disks of one port or array in a wave.
+//! Tests of a thousand disks: planned and applied in waves, with printed figures. Guards against work that
+//! grows with the square of the number of disks, and against two disks of one port or array in a wave.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use jiff::Timestamp;
-use plumb_policy::apply::{ApplyEnd, Session, Silent, apply_in};
+use plumb_policy::apply::{ApplyEnd, Session, apply_in};
 use plumb_policy::claims::Claims;
 use plumb_policy::gateway::Gateway as _;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind};
@@ -50,11 +50,11 @@ fn a_thousand_disks_are_planned_applied_and_restored() {
     assert!(sizes.values().all(|size| *size <= WAVE_SIZE));
     assert!(plan.changes.windows(2).all(|pair| pair[0].wave <= pair[1].wave));
 
-    // In memory: how long a sync takes is the disk's affair, and every step has one.
+    // In memory, since every step has a sync, whose time depends on the disk.
     let memory = std::path::Path::new("/dev/shm");
     let root = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
     let stop = AtomicBool::new(false);
-    let session = Session { gateway: &gateway, claims: &claims, now, stop: &stop, progress: &Silent };
+    let session = Session { gateway: &gateway, claims: &claims, now, stop: &stop, progress: &|_| () };
     let settled = gateway.now();
     let start = Instant::now();
     let report = apply_in(&session, &plan, root.path()).unwrap();

@@ -1,5 +1,5 @@
-//! Test that what has changed between plan and apply is found before anything is done, and that a disk that
-//! does not do what it is told is a mismatch, never a success.
+//! Tests that changes between plan and apply are found before anything is done, and that a disk that does not
+//! follow a command is a mismatch, never a success.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use jiff::Timestamp;
 use plumb_block::Errno;
 use plumb_block::FailureKind;
-use plumb_policy::apply::{ApplyEnd, DiskResult, Report, Session, Silent, apply_in, resume_in};
+use plumb_policy::apply::{ApplyEnd, DiskResult, Report, Session, apply_in, resume_in};
 use plumb_policy::claims::Claims;
 use plumb_policy::error::PolicyError;
 use plumb_policy::gateway::{Gateway as _, GatewayError};
@@ -24,7 +24,7 @@ fn plan(gateway: &MockGateway, asked: PlanRequest) -> Plan {
 fn with_session<T>(gateway: &MockGateway, body: impl FnOnce(&Session<'_>) -> T) -> T {
     let claims = Claims::default();
     let stop = AtomicBool::new(false);
-    body(&Session { gateway, claims: &claims, now: Timestamp::UNIX_EPOCH, stop: &stop, progress: &Silent })
+    body(&Session { gateway, claims: &claims, now: Timestamp::UNIX_EPOCH, stop: &stop, progress: &|_| () })
 }
 
 fn apply(gateway: &MockGateway, plan: &Plan, root: &Path) -> Result<Report, PolicyError> {
@@ -35,7 +35,7 @@ fn two_disks() -> MockGateway {
     MockGateway::new([MockDisk::new(MockKind::Sas), MockDisk::new(MockKind::Sas)])
 }
 
-/// Meddles with the machine after the plan was made, and checks that the apply fails with these words.
+/// Changes the machine after the plan was made, and checks that the apply fails with these words.
 fn drifted(meddle: impl FnOnce(&MockGateway), words: &str) {
     let root = tempfile::tempdir().unwrap();
     let gateway = two_disks();
@@ -74,12 +74,12 @@ fn what_has_changed_since_the_plan_is_refused_before_anything_is_done() {
 
 #[test]
 fn only_the_steps_that_were_agreed_to_are_done() {
-    // The drive is in the same state, and the page that would be sent back to it is another one.
+    // The drive has an unchanged state, but the page that would be sent back to it differs.
     drifted(
         |gateway| gateway.meddle("sdb", |disk| disk.read_cache_disabled = true),
         "step 3 of the plan is `SG_IO, MODE SELECT(10) page 08h, WCE=0",
     );
-    // A plan that says less, or other words, than what would be done, with a hash of its own.
+    // A plan with fewer or other steps than would be executed, with a matching hash.
     let gateway = two_disks();
     let plan = plan(&gateway, PlanRequest::Off);
     for (alter, accepted) in [

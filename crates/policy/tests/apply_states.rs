@@ -1,11 +1,11 @@
-//! Every state on every kind of disk: set, read back, rolled back; healed where a trap was set. Guards
-//! against a state that one kind of disk reaches and another only seems to.
+//! Tests of every state on every kind of disk: set, read back, rolled back; healed if there was a trap.
+//! Guards against a state that a kind of disk only seems to reach.
 
 use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
 use plumb_block::FailureKind;
-use plumb_policy::apply::{ApplyEnd, Report, Session, Silent, apply_in};
+use plumb_policy::apply::{ApplyEnd, Report, Session, apply_in};
 use plumb_policy::claims::{Claim, Claims};
 use plumb_policy::error::PolicyError;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind, Trap};
@@ -38,7 +38,7 @@ impl Bench {
     fn session<T>(&self, body: impl FnOnce(&Session<'_>) -> T) -> T {
         let stop = AtomicBool::new(false);
         let now = Timestamp::UNIX_EPOCH;
-        body(&Session { gateway: &self.gateway, claims: &self.claims, now, stop: &stop, progress: &Silent })
+        body(&Session { gateway: &self.gateway, claims: &self.claims, now, stop: &stop, progress: &|_| () })
     }
 
     fn apply(&self, plan: &Plan) -> Report {

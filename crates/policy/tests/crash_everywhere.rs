@@ -1,6 +1,6 @@
-//! An apply is killed at every record of its journal and at every change, and so is the rollback: afterwards
-//! a rollback restores the original state, and a resume reaches the goal. Guards against a change that no
-//! record announces, a record that announces nothing, and a snapshot that is not enough.
+//! Tests in which an apply, and its rollback, are killed at every record of the journal and at every change:
+//! afterwards a rollback restores the original state, and a resume reaches the goal. Guards against a change
+//! without a record, a record without a change, and an insufficient snapshot.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
-use plumb_policy::apply::{ApplyEnd, Report, Session, Silent, apply, resume};
+use plumb_policy::apply::{ApplyEnd, Report, Session, apply, resume};
 use plumb_policy::claims::Claims;
 use plumb_policy::error::PolicyError;
 use plumb_policy::gateway::Gateway;
@@ -23,15 +23,15 @@ type Files = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cut {
-    /// Nothing of the write is there.
+    /// Nothing was written.
     Before,
-    /// Half of an append is there; a replacement is not.
+    /// Half of an append was written, but nothing of a replacement.
     Torn,
-    /// The whole write is there, and its writer never learns of it.
+    /// Everything was written, but the writer is killed before the return.
     After,
 }
 
-/// A store whose write with a certain number is the last thing that its process does.
+/// A store whose process ends at the write with a certain number.
 struct MortalStore {
     files: Files,
     writes: Arc<Mutex<usize>>,
@@ -84,14 +84,14 @@ impl JournalStore for MortalStore {
     }
 }
 
-/// Where a run is killed.
+/// Point at which a run is killed.
 #[derive(Debug, Clone, Copy)]
 enum Death {
     Write(usize, Cut),
     Change(Kill),
 }
 
-/// A machine, its plan, and the journal on its disk.
+/// A machine, its plan, and the files of the journal.
 struct Scene {
     gateway: MockGateway,
     plan: Plan,
@@ -125,7 +125,7 @@ impl Scene {
         Box::new(MortalStore { files: Arc::clone(&self.files), writes: Arc::clone(&self.writes), dies_at })
     }
 
-    /// Runs something in a process that may be killed.
+    /// Runs a function in a process that may be killed.
     fn run<T>(
         &self,
         death: Option<Death>,
@@ -138,7 +138,7 @@ impl Scene {
             claims: &claims,
             now: Timestamp::UNIX_EPOCH,
             stop: &stop,
-            progress: &Silent,
+            progress: &|_| (),
         };
         let dies_at = match death {
             Some(Death::Write(number, cut)) => Some((number, cut)),
@@ -196,7 +196,7 @@ impl Scene {
     }
 }
 
-/// Returns every write and every change of a run, each with every way to die there.
+/// Returns every way to die at every write and every change of a run.
 fn deaths(writes: usize, first_change: usize, changes: usize) -> Vec<Death> {
     let cuts = [Cut::Before, Cut::Torn, Cut::After];
     let writes = (0..writes).flat_map(|number| cuts.map(|cut| Death::Write(number, cut)));
@@ -309,7 +309,7 @@ fn a_stop_between_two_steps_ends_cleanly_and_says_how_to_go_on() {
         let claims = Claims::default();
         let gateway: &dyn Gateway = &scene.gateway;
         let session =
-            Session { gateway, claims: &claims, now: Timestamp::UNIX_EPOCH, stop: &stop, progress: &Silent };
+            Session { gateway, claims: &claims, now: Timestamp::UNIX_EPOCH, stop: &stop, progress: &|_| () };
         let report = apply(&session, &scene.plan, scene.store(None)).unwrap();
         let at_the_end = report.ended == ApplyEnd::Complete && number + 1 == total;
         assert!(report.ended == ApplyEnd::Interrupted || at_the_end, "{number}: {report:#?}");

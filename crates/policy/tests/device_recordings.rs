@@ -1,5 +1,5 @@
-//! Guards the views of disks as guests under Linux 6.1 and 6.12 showed them: each trap is found on its disk,
-//! with its state and the reason why it is not changed.
+//! Tests of the views of disks in guests under Linux 6.1 and 6.12: each trap is found on its disk, with its
+//! state and the reason why it is not changed.
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -11,7 +11,7 @@ use plumb_policy::gateway::{Change, Disk, Gateway, GatewayError, Query};
 use plumb_policy::state::FoundState;
 use plumb_policy::view::DeviceView;
 
-/// A recording as a machine that answers and cannot be changed.
+/// A recording as a machine that answers queries, but cannot be changed.
 struct RecordedMachine {
     tree: RecordedTree,
     probe: RecordedProbe,

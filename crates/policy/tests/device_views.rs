@@ -1,5 +1,5 @@
-//! Guards what is said of disks that no emulator has, why each kind of disk is refused, and which claim of
-//! protection counts.
+//! Tests of the views of disks without an emulator, of the refusals of each kind of disk, and of the claim of
+//! protection that counts.
 use jiff::Timestamp;
 use plumb_policy::device::{Claim, Claims, Reader, refusal_for};
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind};
@@ -232,7 +232,8 @@ fn a_thousand_disks_are_read_at_once() {
     assert!(document.devices.iter().any(|view| view.name == "sdall"), "names go on after sdzz");
 }
 
-/// A write-back cache is no file with the page cache before it: its mode is changed, or the disks below it.
+/// Tests that an attached cache is not treated as a file behind the page cache: its mode is changed, or the
+/// disks below it.
 #[test]
 fn an_attached_cache_is_named_with_its_mode_and_what_is_changed_instead() {
     for (mode, wce, state, words) in [

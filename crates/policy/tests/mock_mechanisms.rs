@@ -1,5 +1,5 @@
-//! Guards the switching of each kind of disk: what is sent, in which order, and that the device, the kernel
-//! and the stack above agree afterwards. Also that drives which only pretend are seen through.
+//! Tests of switching each kind of disk: the commands and their order, and the agreement of the device, the
+//! kernel and the stack above afterwards. Drives that only pretend are recognised.
 use jiff::Timestamp;
 use plumb_block::{Errno, Nanos};
 use plumb_policy::device::{Claims, Reader};
@@ -17,7 +17,7 @@ fn goal(state: State) -> Goal {
     Goal { state, saved: None }
 }
 
-fn view(gateway: &MockGateway, name: &str) -> DeviceView {
+pub(crate) fn view(gateway: &MockGateway, name: &str) -> DeviceView {
     let claims = Claims::default();
     Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH).unwrap().one(name).unwrap()
 }
@@ -33,7 +33,7 @@ fn carry_out(gateway: &MockGateway, steps: &[Step]) -> Vec<Execution> {
     steps.iter().map(|step| mechanism::execute(gateway, step).unwrap()).collect()
 }
 
-/// Brings the disk to the goal; gives what was read back.
+/// Brings the disk to the goal. Returns the outcome of the read-back.
 fn bring(gateway: &MockGateway, name: &str, goal: Goal) -> Outcome {
     let material = material(gateway, name);
     let steps = mechanism::steps(&material, goal).unwrap();
@@ -315,7 +315,7 @@ fn a_run_can_be_killed_before_and_after_every_change() {
             assert_eq!(run.unwrap_err().downcast_ref::<KillPayload>(), Some(&KillPayload(kill)));
             let done = number + usize::from(kill == Kill::After(number));
             assert_eq!(gateway.changes(), done, "{kill:?}");
-            // Whatever it left, going on from there arrives.
+            // Continuing from any state left by the kill reaches the goal.
             assert_eq!(bring(&gateway, "sda", goal(State::On)).disagreements, [], "{kill:?}");
         }
     }

@@ -1,5 +1,5 @@
-//! Test that a state that is to last is requested, held over a reboot, proven by a power cycle that the drive
-//! counted, or lost; the files are installed whole, replaced and removed below a root of their own. Guards
+//! Tests that a persisted state is requested, held over a reboot, proven by a power cycle that the drive
+//! counted, or lost; and that the files are installed, replaced and removed below a separate root. Guards
 //! against a proof without a loss of power.
 
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
-use plumb_policy::apply::{ApplyEnd, Session, Silent, apply_in};
+use plumb_policy::apply::{ApplyEnd, Session, apply_in};
 use plumb_policy::claims::Claims;
 use plumb_policy::device::Reader;
 use plumb_policy::mock::udev::check_rules;
@@ -18,8 +18,9 @@ use plumb_policy::persist::{
 };
 use plumb_policy::plan::{Ask, DiskSelection, PlanRequest, make};
 use plumb_policy::state::State;
-use plumb_policy::view::DeviceView;
 use plumb_policy::wire::sct::WriteCache;
+
+use crate::mock_mechanisms::view;
 
 fn set(gateway: &MockGateway, asked: PlanRequest, wanted: DiskSelection) {
     let claims = Claims::default();
@@ -28,14 +29,9 @@ fn set(gateway: &MockGateway, asked: PlanRequest, wanted: DiskSelection) {
     let plan = make(gateway, &ask).unwrap();
     let root = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);
-    let session = Session { gateway, claims: &claims, now, stop: &stop, progress: &Silent };
+    let session = Session { gateway, claims: &claims, now, stop: &stop, progress: &|_| () };
     let report = apply_in(&session, &plan, root.path()).unwrap();
     assert_eq!(report.ended, ApplyEnd::Complete, "{report:#?}");
-}
-
-fn view(gateway: &MockGateway, name: &str) -> DeviceView {
-    let claims = Claims::default();
-    Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH).unwrap().one(name).unwrap()
 }
 
 /// Returns a ledger in which `off` is requested for all of these, in the boot `one`.
@@ -53,7 +49,7 @@ fn requested(gateway: &MockGateway, names: &[&str]) -> Ledger {
     ledger
 }
 
-/// Looks at the disk in this boot, and returns what is known then: the word, and what was read.
+/// Reads the disk in this boot. Returns the confidence and the reading.
 fn look(gateway: &MockGateway, ledger: &mut Ledger, name: &str, boot_id: &str) -> (String, String) {
     let claims = Claims::default();
     let reader = Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH).unwrap();
@@ -65,7 +61,7 @@ fn look(gateway: &MockGateway, ledger: &mut Ledger, name: &str, boot_id: &str) -
     (text("standing"), text("evidence"))
 }
 
-/// Returns one of each that counts or does not, and keeps or does not.
+/// Returns disks that count power-ons or not, and save their state or not.
 fn machine() -> MockGateway {
     MockGateway::new([
         MockDisk::new(MockKind::Sas).with(|disk| disk.saved = Some(true)),
@@ -179,7 +175,7 @@ fn files_are_installed_for_every_name_and_removed_without_a_rest() {
     assert!(remove(&places, &later.identity).unwrap().files.is_empty(), "twice does no more");
 }
 
-/// Checks the rules with udev itself, where it can be asked (systemd 254 and later).
+/// Checks the rules with udev itself, if possible (systemd 254 and later).
 fn udev_takes(rules: &Path) {
     match Command::new("udevadm").args(["verify", "--no-style"]).arg(rules).output() {
         Ok(output) if !String::from_utf8_lossy(&output.stderr).contains("Unknown command") => {

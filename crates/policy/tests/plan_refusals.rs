@@ -1,12 +1,12 @@
-//! Every disk that must not be changed is refused with a reason and a remedy, and everything else is planned:
-//! guards against a refusal that is lost on the way from the view to the plan, and against plans that depend
-//! on the day.
+//! Tests that every disk that must not be changed is refused with a reason and a remedy, and that everything
+//! else is planned: guards against refusals lost between view and plan, and against plans that depend on the
+//! date.
 
 use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
 use plumb_block::FailureKind;
-use plumb_policy::apply::{Session, Silent, apply_in};
+use plumb_policy::apply::{Session, apply_in};
 use plumb_policy::claims::{Claim, Claims};
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind, Trap};
 use plumb_policy::plan::{Ask, DiskSelection, Plan, PlanRequest, load, make};
@@ -135,7 +135,7 @@ fn a_plan_of_another_machine_is_refused() {
     let plan = plan(&there, PlanRequest::Off, &[], &Claims::default());
     let root = tempfile::tempdir().unwrap();
     let (claims, stop) = (Claims::default(), AtomicBool::new(false));
-    let session = Session { gateway: &here, claims: &claims, now: now(), stop: &stop, progress: &Silent };
+    let session = Session { gateway: &here, claims: &claims, now: now(), stop: &stop, progress: &|_| () };
     let error = apply_in(&session, &plan, root.path()).unwrap_err();
     assert_eq!(error.failure(), FailureKind::Refused);
     assert!(

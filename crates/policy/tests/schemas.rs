@@ -1,6 +1,6 @@
-//! The shipped JSON Schemas say what the documents of a policy are: everything that a machine of mock disks
-//! yields validates, no key is written that the schema does not know, and no promised key can be missing.
-//! Guards against a field that is added to a type and forgotten in its schema.
+//! Tests that the shipped JSON Schemas match the documents of a policy: all documents of a machine of mock
+//! disks validate, no unknown key is written, and no promised key can be missing. Guards against a field that
+//! is missing in the schema of its type.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
 use plumb_block::Errno;
-use plumb_policy::apply::{Event, Progress, Report, Session, Silent, apply_in};
+use plumb_policy::apply::{Event, Report, Session, apply_in};
 use plumb_policy::claims::{Claim, Claims};
 use plumb_policy::device::Reader;
 use plumb_policy::gateway::GatewayError;
@@ -34,7 +34,7 @@ fn validates(name: &str, document: &impl Serialize) -> Value {
     document
 }
 
-/// Every key of every object of `document` that must be there; those that a schema lets be missing are
+/// Checks that every key of every object of `document` is required; a schema permits the absence of those in
 /// `optional`.
 fn nothing_is_missing_unnoticed(name: &str, document: &Value, optional: &[&str]) {
     fn objects(value: &Value, pointer: &str, found: &mut Vec<String>) {
@@ -148,32 +148,22 @@ fn plans_of_every_state_validate_and_so_do_their_files() {
     validates("policy-plan", &nothing);
 }
 
-/// Stops when the second disk begins.
-struct Stops<'a>(&'a AtomicBool);
-
-impl Progress for Stops<'_> {
-    fn event(&self, event: &Event<'_>) {
-        if matches!(event, Event::WaveEnded { .. }) {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
-}
-
-/// Applies `off` to three disks of which something is wrong; checks the report and every record, and rolls
+/// Applies `off` to three disks, of which some have problems; checks the report and every record, and rolls
 /// back.
 fn applied(gateway: &MockGateway, stops: bool, root: &Path) -> Report {
     let claims = Claims::default();
     let plan = planned(gateway, &claims, PlanRequest::Off, DiskSelection::All);
     let stop = AtomicBool::new(false);
-    let stopping = Stops(&stop);
-    let progress: &dyn Progress = if stops { &stopping } else { &Silent };
+    let progress = &|event: &Event<'_>| {
+        stop.fetch_or(stops && matches!(event, Event::WaveEnded { .. }), Ordering::Relaxed);
+    };
     let session = Session { gateway, claims: &claims, now: now(), stop: &stop, progress };
     let report = apply_in(&session, &plan, root).unwrap();
     nothing_is_missing_unnoticed("policy-apply", &validates("policy-apply", &report), &[]);
     stop.store(false, Ordering::Relaxed);
     let verification = verify(&session, &plan).unwrap();
     nothing_is_missing_unnoticed("policy-verify", &validates("policy-verify", &verification), &[]);
-    let quiet = Session { progress: &Silent, ..session };
+    let quiet = Session { progress: &|_| (), ..session };
     validates("policy-apply", &rollback_in(&quiet, &report.journal).unwrap());
     let snapshot = std::fs::read(report.journal.join("snapshot.json")).unwrap();
     let snapshot: Value = serde_json::from_slice(&snapshot).unwrap();
@@ -221,7 +211,7 @@ fn snapshots_of_every_kind_of_disk_validate() {
     let claims = claims(&gateway);
     let plan = planned(&gateway, &claims, PlanRequest::Off, DiskSelection::All);
     let (root, stop) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
-    let session = Session { gateway: &gateway, claims: &claims, now: now(), stop: &stop, progress: &Silent };
+    let session = Session { gateway: &gateway, claims: &claims, now: now(), stop: &stop, progress: &|_| () };
     let report = apply_in(&session, &plan, root.path()).unwrap();
     let journal = Journal::open(&report.journal).unwrap();
     let kinds: HashSet<String> = journal

@@ -1,13 +1,13 @@
-//! Namespaces of one NVMe controller have one write cache: a plan shows all of them, changes them once, and
-//! is refused where one of them must not be changed or was left out. Guards against a change that switches a
-//! cache which nobody was asked about, and against an apply that stops half-way because a change to one was
-//! already a change to the other.
+//! Tests of namespaces of one NVMe controller, which share a write cache: a plan shows all of them, changes
+//! them once, and is refused if one of them must not be changed or was left out. Guards against switching an
+//! unselected cache, and against an apply that stops half-way because a change of one namespace was already a
+//! change of the other.
 
 use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
 use plumb_block::FailureKind;
-use plumb_policy::apply::{ApplyEnd, Session, Silent, apply_in};
+use plumb_policy::apply::{ApplyEnd, Session, apply_in};
 use plumb_policy::claims::{Claim, Claims};
 use plumb_policy::error::PolicyError;
 use plumb_policy::gateway::Change;
@@ -86,12 +86,12 @@ fn one_change_switches_all_and_comes_back() {
     let plan = off(&gateway, &[], None);
     let root = tempfile::tempdir().unwrap();
     let (claims, stop) = (Claims::default(), AtomicBool::new(false));
-    let session = Session { gateway: &gateway, claims: &claims, now: now(), stop: &stop, progress: &Silent };
+    let session = Session { gateway: &gateway, claims: &claims, now: now(), stop: &stop, progress: &|_| () };
     let report = apply_in(&session, &plan, root.path()).unwrap();
     assert_eq!(report.ended, ApplyEnd::Complete, "{report:#?}");
     let caches = || ["nvme0n1", "nvme0n2", "nvme1n1"].map(|name| gateway.disk(name).unwrap().wce);
     assert_eq!(caches(), [false; 3]);
-    // The one that has no change of its own was flushed before the cache was switched off.
+    // The namespace without a change of its own was flushed before the cache was switched off.
     let log = gateway.log();
     let switched = log
         .iter()
@@ -121,17 +121,17 @@ fn a_namespace_that_is_left_out_or_must_not_be_changed_forbids_all() {
     gateway.md_action("md0", "resync");
     let root = tempfile::tempdir().unwrap();
     let (claims, stop) = (Claims::default(), AtomicBool::new(false));
-    let session = Session { gateway: &gateway, claims: &claims, now: now(), stop: &stop, progress: &Silent };
+    let session = Session { gateway: &gateway, claims: &claims, now: now(), stop: &stop, progress: &|_| () };
     let error = apply_in(&session, &plan, root.path()).unwrap_err();
     assert!(matches!(&error, PolicyError::Refused { disk, .. } if disk == "nvme0n1"), "{error}");
     assert_eq!(gateway.changes(), 0);
 }
 
-/// Refused before anything is done, and the words of it.
+/// Checks that the plan is refused before anything is done. Returns the words of the refusal.
 fn refused_now(gateway: &MockGateway, plan: &Plan) -> String {
     let root = tempfile::tempdir().unwrap();
     let (claims, stop) = (Claims::default(), AtomicBool::new(false));
-    let session = Session { gateway, claims: &claims, now: now(), stop: &stop, progress: &Silent };
+    let session = Session { gateway, claims: &claims, now: now(), stop: &stop, progress: &|_| () };
     let error = apply_in(&session, plan, root.path()).unwrap_err();
     assert_eq!(error.failure(), FailureKind::Refused, "{error}");
     assert_eq!(gateway.changes(), 0, "{error}");
@@ -207,7 +207,7 @@ fn enabling_never_leaves_a_sibling_without_flushes() {
     let claims = Claims { claims: vec![word("nvme0n1")] };
     let protected = plan(&gateway, PlanRequest::Protected, &["nvme0n1"], None, &claims);
     assert!(refusal(&protected, "nvme0n1").contains("before its flushes are suppressed"), "{protected:#?}");
-    // With the cache on, what the kernel sends is each namespace's own.
+    // With the cache on, the kernel's view is separate for each namespace.
     for name in ["nvme0n1", "nvme0n2"] {
         gateway.meddle(name, |disk| disk.wce = true);
     }

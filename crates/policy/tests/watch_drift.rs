@@ -1,10 +1,9 @@
-//! Test that what somebody else does to a disk is seen by the next look and by `verify`, with the layer
-//! named.
+//! Tests that changes of a disk by others are found by the next reading and by `verify`, with the layer.
 
 use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
-use plumb_policy::apply::{Session, Silent, apply_in};
+use plumb_policy::apply::{Session, apply_in};
 use plumb_policy::claims::Claims;
 use plumb_policy::device::Reader;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind};
@@ -25,14 +24,14 @@ fn drift_without_an_event_is_seen_by_the_next_look_and_by_verify() {
     let ask = Ask::new(PlanRequest::Off, DiskSelection::All, &claims, now);
     let plan = make(&gateway, &ask).unwrap();
     let stop = AtomicBool::new(false);
-    let session = Session { gateway: &gateway, claims: &claims, now, stop: &stop, progress: &Silent };
+    let session = Session { gateway: &gateway, claims: &claims, now, stop: &stop, progress: &|_| () };
     let root = tempfile::tempdir().unwrap();
     apply_in(&session, &plan, root.path()).unwrap();
 
     let mut watcher = Watcher::new();
     assert!(look(&mut watcher, &gateway).is_empty());
     assert!(look(&mut watcher, &gateway).is_empty());
-    // Another program switches the cache on behind the kernel's back: trap H3.
+    // Another program switches the cache on without the kernel's knowledge: trap H3.
     gateway.meddle("sda", |disk| disk.wce = true);
     let seen = look(&mut watcher, &gateway);
     assert!(

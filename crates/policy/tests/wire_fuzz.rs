@@ -1,5 +1,5 @@
-//! Guards every decoder against hostile bytes: noise of any length, and true answers with bytes changed, cut
-//! and joined. A decoder may say `None`; it may not panic, and what it takes apart must go together again.
+//! Tests every decoder with hostile bytes: noise of any length, and correct answers with bytes changed, cut
+//! and joined. A decoder may return `None`, but not panic, and encoding a decoded value must give it back.
 
 use plumb_linux::command::sense;
 use plumb_linux::probe::wire::caching_page;
@@ -11,7 +11,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 const SEED: u64 = 0x5eed_0bad_cafe_0001;
 const ROUNDS: usize = 250_000;
 
-/// True answers to start from.
+/// Returns correct answers to start from.
 fn answers() -> Vec<Vec<u8>> {
     let mut page = vec![0, 0x22, 0, 0x10, 0, 0, 0, 8];
     page.extend([0; 8]);
@@ -36,7 +36,7 @@ fn answers() -> Vec<Vec<u8>> {
     ]
 }
 
-/// All decoders on the same bytes.
+/// Runs all decoders on `bytes`.
 fn decode(bytes: &[u8]) {
     sense::parse(bytes);
     sense::ata_status(bytes);
@@ -69,7 +69,7 @@ fn below(random: &mut Xoshiro256PlusPlus, limit: usize) -> usize {
 
 fn mutated(random: &mut Xoshiro256PlusPlus, answers: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = answers[below(random, answers.len())].clone();
-    // The first bytes hold lengths and codes: they are where decoders go wrong.
+    // The first bytes hold lengths and codes, where errors of decoders are likely.
     for _ in 0..=below(random, 6) {
         let reach = if random.next_u32() & 1 == 0 { 32 } else { 4096 };
         let at = below(random, bytes.len().min(reach));

@@ -1,4 +1,4 @@
-//! Check whether a disk is still what the plan was made for.
+//! Checks that a disk still matches the plan.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use crate::plan::{PlanRequest, PlannedChange, PlannedStep, planned, siblings};
 use crate::state::on_off;
 use crate::view::{DeviceView, Holder, Refusal};
 
-/// How much of a disk must be as it was.
+/// Properties of a disk that must be unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// All that counts: nothing was done to it yet.
+    /// All relevant properties: the disk was not changed yet.
     Everything,
-    /// Identity of the disk and what stands on it: its cache was being changed when that was cut off.
+    /// Identity of the disk and its holders: a change of its cache was interrupted.
     AllButTheCache,
 }
 
@@ -21,7 +21,7 @@ fn refuse<T>(reason: String) -> Result<T, Refusal> {
     Err(Refusal { reason, remedy: "check it with `plumb policy show`, and make a new plan".to_owned() })
 }
 
-/// Refuses a disk that has become another one, or has changed in what a plan rests on.
+/// Refuses a disk that is another one now, or whose properties that the plan relies on have changed.
 pub(super) fn unchanged(change: &PlannedChange, now: &DeviceView, extent: Extent) -> Result<(), Refusal> {
     let found = now.identity.as_deref().unwrap_or("none");
     if found != change.identity {
@@ -54,8 +54,8 @@ pub(super) fn unchanged(change: &PlannedChange, now: &DeviceView, extent: Extent
     Ok(())
 }
 
-/// Refuses a change that would switch the cache of another set of disks than was planned, or of one on which
-/// something else stands now. Also of a change that was cut off: until it is at its end, it switches them.
+/// Refuses a change that would switch the cache of other disks than planned, or of one with other holders.
+/// The check also applies to an interrupted change, which still switches those disks when it is completed.
 pub(super) fn same_cache(
     reader: &Reader<'_>,
     change: &PlannedChange,
@@ -107,7 +107,7 @@ pub(super) fn same_cache(
     Ok(())
 }
 
-/// Refuses steps that are not the ones that were agreed to, one for one. Before anything is done.
+/// Refuses steps that differ from the approved ones. Used before anything is changed.
 pub(super) fn as_agreed(change: &PlannedChange, steps: &[Step]) -> Result<(), Refusal> {
     let now: Vec<PlannedStep> = steps.iter().map(planned).collect();
     for number in 0..change.steps.len().max(now.len()) {
@@ -124,9 +124,9 @@ pub(super) fn as_agreed(change: &PlannedChange, steps: &[Step]) -> Result<(), Re
     Ok(())
 }
 
-/// Refuses a step that is none of those that were agreed to. While the plan is carried out, some may be
-/// needless, done for a disk that shares what stands on this one; and of a disk that was begun before, some
-/// may be done again.
+/// Refuses a step that was not approved. During the execution of the plan some steps may be unnecessary,
+/// because they were done for a disk that shares a holder; for a disk already started, some steps may be
+/// repeated.
 pub(super) fn among_agreed(change: &PlannedChange, steps: &[Step]) -> Result<(), Refusal> {
     let is_agreed = |now: &PlannedStep| change.steps.iter().any(|agreed| does_the_same(agreed, now));
     match steps.iter().map(planned).find(|now| !is_agreed(now)) {
@@ -137,8 +137,8 @@ pub(super) fn among_agreed(change: &PlannedChange, steps: &[Step]) -> Result<(),
     }
 }
 
-/// Returns true if the same is done to the same device under the same conditions. The words for it may be
-/// another version's.
+/// Returns true if both steps do the same to the same device under the same conditions. The wording may be
+/// that of another version.
 fn does_the_same(agreed: &PlannedStep, now: &PlannedStep) -> bool {
     let PlannedStep { on, words: _, bytes, waits_for, left_out_if } = agreed;
     (on, bytes, waits_for, left_out_if) == (&now.on, &now.bytes, &now.waits_for, &now.left_out_if)
@@ -148,7 +148,7 @@ fn told(step: Option<&PlannedStep>) -> String {
     step.map_or_else(|| "nothing".to_owned(), |step| format!("`{}` on {}", step.bytes.join("; "), step.on))
 }
 
-/// Names alone: what a layer believes may change by a change below it.
+/// Returns only the names, because a layer's view may change with a change below it.
 fn names(holders: &[Holder]) -> String {
     let mut names: Vec<&str> = holders.iter().map(|holder| holder.name.as_str()).collect();
     names.sort_unstable();

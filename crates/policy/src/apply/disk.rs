@@ -1,4 +1,4 @@
-//! One disk: its steps, each written down before and after, and the reading back.
+//! Execution of the steps of one disk, each journalled before and after, and the final read-back.
 
 use std::sync::atomic::Ordering;
 
@@ -10,18 +10,18 @@ use crate::mechanism::{self, Disagreement, Execution, Outcome, ReadBack, Step};
 use crate::plan::planned;
 use crate::state::on_off;
 
-/// How far the steps of a disk came.
+/// Result of a disk's steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StepsEnded {
-    /// All were carried out, or not needed.
+    /// All steps were executed, or unnecessary.
     All,
-    /// The run was told to stop.
+    /// The run was interrupted.
     Interrupted,
-    /// One failed.
+    /// A step failed; with the error.
     Failed(String),
 }
 
-/// Does things to one disk, and writes them down.
+/// Executor for one disk, with a journal.
 pub(crate) struct Worker<'a> {
     pub(crate) session: &'a Session<'a>,
     pub(crate) journal: &'a mut Journal,
@@ -30,7 +30,7 @@ pub(crate) struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    /// Carries out the steps in order, up to the first that fails.
+    /// Executes the steps in order, up to the first that fails.
     pub(crate) fn carry_out(&mut self, steps: &[Step]) -> Result<StepsEnded, JournalError> {
         for (number, step) in steps.iter().enumerate() {
             if self.session.stop.load(Ordering::Relaxed) {
@@ -43,16 +43,11 @@ impl Worker<'_> {
         Ok(StepsEnded::All)
     }
 
-    /// Returns one step; why it failed, if it did.
+    /// Executes one step. Returns the error if it failed.
     fn one(&mut self, number: usize, step: &Step, steps: usize) -> Result<Option<String>, JournalError> {
         let (phase, disk) = (self.phase, self.disk.to_owned());
         let said = planned(step);
-        self.session.progress.event(&Event::Step {
-            disk: self.disk,
-            step: number,
-            steps,
-            words: &said.words,
-        });
+        (self.session.progress)(&Event::Step { disk: self.disk, step: number, steps, words: &said.words });
         self.journal.record(Record::Intent {
             phase,
             disk: disk.clone(),
@@ -78,7 +73,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Writes down what was read back.
+    /// Journals the result of the read-back.
     pub(crate) fn conclude(&mut self, outcome: &Outcome) -> Result<DiskResult, JournalError> {
         let verified = outcome.disagreements.is_empty();
         let (phase, disk) = (self.phase, self.disk.to_owned());
@@ -91,13 +86,13 @@ impl Worker<'_> {
             DiskResult::Mismatch { found }
         };
         let settled_in = outcome.waited;
-        self.session.progress.event(&Event::DiskEnded { disk: self.disk, verified, settled_in });
+        (self.session.progress)(&Event::DiskEnded { disk: self.disk, verified, settled_in });
         Ok(result)
     }
 
     /// Returns the result of a disk whose step failed, with its present state.
     pub(crate) fn give_up(&self, error: &str, now: &ReadBack) -> DiskResult {
-        self.session.progress.event(&Event::DiskEnded {
+        (self.session.progress)(&Event::DiskEnded {
             disk: self.disk,
             verified: false,
             settled_in: plumb_block::Nanos::ZERO,
@@ -110,7 +105,7 @@ impl Worker<'_> {
     }
 }
 
-/// Disagreements as one line.
+/// Formats disagreements as one line.
 pub(crate) fn in_words(disagreements: &[Disagreement]) -> String {
     disagreements.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }

@@ -1,5 +1,5 @@
-//! Carrying a plan out: everything is checked again, written down, done in waves, read back, and stopped at
-//! the first thing that is not as it should be.
+//! Application of a plan: all checks are repeated, every step is journalled, disks are changed in waves and
+//! read back, and the run stops at the first unexpected result.
 //!
 //! ```text
 //!   plan ─► lock ─► every disk as planned? ─► snapshot (durable) ─► canary ─► wave 1 ─► wave 2 ...
@@ -8,13 +8,13 @@
 //!                                                                    └ for each wave: read all of it back again
 //! ```
 //! Decisions:
-//! - **One disk at a time**, also within a wave: a wave bounds what goes wrong before it is looked at again.
-//! - **A mismatch stops.** The disk is left as it is, the others are not touched, and the report says how to
-//!   go back. Going back by itself would be a second change on a disk that has just shown that it does not do
-//!   what it is told.
-//! - **Success is what was read back.** A step that was refused or did nothing is no failure if the device
-//!   and the kernel agree with the goal; a step that succeeded is none if they do not.
-//! - An interruption is heeded between two steps, never within one.
+//! - **One disk at a time**, even within a wave: a wave limits the damage before the next check.
+//! - **A mismatch stops the run.** The disk is left as it is, other disks are not touched, and the report
+//!   explains how to roll back. An automatic rollback would be a second change of a disk that has just failed
+//!   to follow a command.
+//! - **Success is decided by reading back.** A refused or ineffective step is not a failure if the device and
+//!   the kernel match the goal; a successful step is not a success if they do not.
+//! - An interruption takes effect between two steps, never within one.
 
 mod check;
 mod disk;
@@ -22,7 +22,7 @@ mod progress;
 mod report;
 mod run;
 
-pub use progress::{Event, Progress, Silent};
+pub use progress::{Event, Progress};
 pub use report::{ApplyEnd, DiskReport, DiskResult, Report};
 pub use run::{Session, apply, apply_as, apply_in, resume, resume_in};
 

@@ -1,10 +1,10 @@
-//! Progress of an apply, for whoever watches.
+//! Progress events of an apply.
 
 use std::path::Path;
 
 use plumb_block::Nanos;
 
-/// Something that happened.
+/// A progress event.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
     /// The snapshot is durable; changes follow.
@@ -16,29 +16,29 @@ pub enum Event<'a> {
     },
     /// A wave begins.
     WaveBegun {
-        /// Number of the wave, from 0: the canary.
+        /// Number of the wave, from 0, which is the canary.
         wave: usize,
-        /// Number of disks that it has.
+        /// Number of disks in the wave.
         disks: usize,
     },
     /// A disk begins.
     DiskBegun {
         /// Name of the disk.
         disk: &'a str,
-        /// How many were done before it.
+        /// Number of disks done before it.
         done: usize,
-        /// Number of them.
+        /// Total number of disks.
         total: usize,
-        /// Time that the rest will take, if it goes on as until now; unknown for the first.
+        /// Estimated remaining time; unknown for the first disk.
         remaining: Option<Nanos>,
     },
-    /// A step is about to be carried out.
+    /// A step is about to be executed.
     Step {
-        /// The disk's name.
+        /// Name of the disk.
         disk: &'a str,
         /// Number of the step, from 0.
         step: usize,
-        /// Number of them.
+        /// Number of steps.
         steps: usize,
         /// Purpose of the step.
         words: &'a str,
@@ -47,9 +47,9 @@ pub enum Event<'a> {
     DiskEnded {
         /// Name of the disk.
         disk: &'a str,
-        /// True if it is as it should be.
+        /// True if it matches the goal.
         verified: bool,
-        /// Time that the device and the kernel took to agree.
+        /// Time until the device and the kernel agreed.
         settled_in: Nanos,
     },
     /// All disks of a wave were read back again.
@@ -59,16 +59,5 @@ pub enum Event<'a> {
     },
 }
 
-/// Whoever watches.
-pub trait Progress {
-    /// Called for everything that happens, in order, between two steps: it must not take long.
-    fn event(&self, event: &Event<'_>);
-}
-
-/// Nobody watches.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Silent;
-
-impl Progress for Silent {
-    fn event(&self, _: &Event<'_>) {}
-}
+/// Callback for everything that happens, in order, between two steps: it must not take long.
+pub type Progress<'a> = &'a dyn Fn(&Event<'_>);

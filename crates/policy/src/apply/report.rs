@@ -12,73 +12,73 @@ use plumb_block::FailureKind;
 pub struct Report {
     /// Always [`Report::SCHEMA`].
     pub schema: String,
-    /// Where all is written down.
+    /// Directory of the journal.
     pub journal: PathBuf,
-    /// One for each disk, in the order in which they were to be changed.
+    /// Result for each disk, in the planned order.
     pub disks: Vec<DiskReport>,
-    /// How it ended.
+    /// End of the run.
     pub ended: ApplyEnd,
-    /// Next thing to do; null if nothing is left to do.
+    /// Command to continue with; null if everything is done.
     pub go_on: Option<String>,
 }
 
 /// Result for one disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DiskReport {
-    /// The kernel's name.
+    /// Kernel name.
     pub name: String,
     /// WWN, EUI-64, NGUID or serial.
     pub identity: String,
-    /// Result that was read back.
+    /// Result by the read-back.
     #[serde(flatten)]
     pub result: DiskResult,
 }
 
-/// Result that was read back of one disk.
+/// Result for one disk, by the read-back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "result")]
 pub enum DiskResult {
-    /// The device and the kernel are as they should be.
+    /// The device and the kernel match the goal.
     Verified,
-    /// They are not.
+    /// The device or the kernel does not match the goal.
     Mismatch {
-        /// Difference: what was found, and what was expected.
+        /// Difference between the found and the expected state.
         found: String,
     },
-    /// A step failed; what is now is written behind it.
+    /// A step failed.
     Failed {
-        /// Why, and what was read afterwards.
+        /// Error, and the state read afterwards.
         error: String,
     },
-    /// The disk must no longer be changed.
+    /// The disk may no longer be changed.
     Refused {
-        /// Why.
+        /// Reason.
         reason: String,
         /// Remedy: what to do.
         remedy: String,
     },
-    /// The disk was begun and interrupted.
+    /// The disk was started and interrupted.
     Interrupted,
-    /// The disk was not begun.
+    /// The disk was not started.
     Untouched,
 }
 
-/// How it ended.
+/// End of an apply, a resume or a rollback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ApplyEnd {
     /// All disks were verified.
     Complete,
-    /// The run was told to stop.
+    /// The run was interrupted.
     Interrupted,
-    /// A disk must no longer be changed. What was changed before it stays and is verified.
+    /// A disk may no longer be changed. Earlier changes remain and are verified.
     Refused,
-    /// A disk is not as it should be, or a step failed.
+    /// A disk does not match its goal, or a step failed.
     Failed,
 }
 
 impl ApplyEnd {
-    /// Returns the last record of a journal that ended so.
+    /// Returns the final journal record for this end.
     pub(crate) fn record(self, phase: Phase) -> Record {
         match self {
             Self::Complete => Record::Complete { phase },
@@ -88,10 +88,10 @@ impl ApplyEnd {
 }
 
 impl Report {
-    /// The name and version of the document.
+    /// Name and version of the document.
     pub const SCHEMA: &str = "plumb/policy-apply/1";
 
-    /// Returns the way in which the run failed; `None` if all disks were verified.
+    /// Returns the category of the failure; `None` if all disks were verified.
     pub const fn failure(&self) -> Option<FailureKind> {
         match self.ended {
             ApplyEnd::Complete => None,

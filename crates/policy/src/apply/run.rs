@@ -1,4 +1,4 @@
-//! A whole plan, from the first check to the last wave; and going on with one that was cut off.
+//! Execution of a whole plan, from the first check to the last wave, and resumption of an interrupted one.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -24,22 +24,22 @@ use crate::plan::{Plan, PlanError, PlannedChange, boot_id, judge, kernel_release
 use crate::time_text::{now_name, now_text};
 use crate::view::Refusal;
 
-/// How old what is known of all disks together may be when a wave begins: what stands on what. Each disk
-/// itself is read again before it is changed, and its identity is checked with every step.
+/// Maximum age of the inventory (which devices are stacked on which) at the start of a wave. Each disk is
+/// read again before its change, and its identity is checked with every step.
 const INVENTORY_LASTS: Nanos = Nanos::secs(1);
 
 /// Environment of an apply, a resume or a rollback.
 pub struct Session<'a> {
     /// The machine.
     pub gateway: &'a dyn Gateway,
-    /// The words of administrators.
+    /// Administrators' claims.
     pub claims: &'a Claims,
-    /// Now, for the claims.
+    /// Current time, for the expiry of claims.
     pub now: Timestamp,
-    /// Set from outside to stop between two steps.
+    /// Flag that another thread sets to stop the run between two steps.
     pub stop: &'a AtomicBool,
-    /// Whoever watches.
-    pub progress: &'a dyn Progress,
+    /// Callback for progress events.
+    pub progress: Progress<'a>,
 }
 
 impl<'a> Session<'a> {
@@ -48,19 +48,19 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Applies a plan with a journal of its own below `root`, while nobody else changes policies there.
+/// Applies a plan with a new journal below `root`, under its lock.
 ///
 /// # Errors
-/// As [`apply`]; [`JournalError::Busy`] if somebody does.
+/// Fails as [`apply`] does; [`JournalError::Busy`] if the lock is held.
 pub fn apply_in(session: &Session<'_>, plan: &Plan, root: &Path) -> Result<Report, PolicyError> {
     apply_as(session, plan, root, "")
 }
 
-/// Does the work of [`apply_in`], with a `prefix` before the time that the name of the journal begins with:
-/// the newest journal without one is what a rollback that names none restores.
+/// Applies a plan as [`apply_in`] does, with a `prefix` for the name of the journal, which is otherwise a
+/// time. A rollback without a name restores the newest journal without a prefix.
 ///
 /// # Errors
-/// As [`apply_in`].
+/// Fails as [`apply_in`] does.
 pub fn apply_as(
     session: &Session<'_>,
     plan: &Plan,
@@ -68,28 +68,28 @@ pub fn apply_as(
     prefix: &str,
 ) -> Result<Report, PolicyError> {
     let _lock = Lock::take(root)?;
-    // A plan that is refused leaves no directory.
+    // A refused plan leaves no directory.
     let snapshot = check_plan(session, plan)?;
     let digits = plan.hash.strip_prefix("sha256:").and_then(|hash| hash.get(..8)).unwrap_or("plan");
     let store = DirectoryStore::create(root, &format!("{prefix}{}-{digits}", now_name()))?;
     begin(session, snapshot, Box::new(store))
 }
 
-/// Goes on with the journal in `directory`, while nobody else changes policies beside it.
+/// Resumes the journal in `directory`, under the lock of its parent.
 ///
 /// # Errors
-/// As [`resume`]; [`JournalError::Busy`] if somebody does.
+/// Fails as [`resume`] does; [`JournalError::Busy`] if the lock is held.
 pub fn resume_in(session: &Session<'_>, directory: &Path) -> Result<Report, PolicyError> {
     let _lock = Lock::take(directory.parent().unwrap_or(directory))?;
     resume(session, Journal::open(directory)?)
 }
 
-/// Applies a plan. The caller holds the [`Lock`].
+/// Applies a plan. The caller must hold the [`Lock`].
 ///
 /// # Errors
-/// With nothing changed: the plan was altered, is of another boot, a disk is not as it was planned, or the
-/// snapshot could not be made durable. Otherwise only if the journal can no longer be written. What else goes
-/// wrong is in the report.
+/// Without any change: if the plan was altered or is from another boot, a disk does not match the plan, or
+/// the snapshot could not be made durable. Later only if the journal cannot be written. All other problems
+/// are in the report.
 pub fn apply(
     session: &Session<'_>,
     plan: &Plan,
@@ -108,12 +108,12 @@ fn begin(
     run(session, journal, HashSet::new())
 }
 
-/// Goes on with a plan that was cut off. Disks that were verified are read back again; those that were begun
-/// are brought to the end from wherever they are; the others are checked as in the beginning. Doing it twice
-/// does no more.
+/// Resumes an interrupted plan. Verified disks are read back again, started ones are completed from their
+/// present state, and the others are checked as at the beginning. A repeated call has no further effect.
 ///
 /// # Errors
-/// With nothing changed: the journal is being rolled back, or is of another boot. Otherwise as [`apply`].
+/// Without any change: if the journal is being rolled back, or is from another boot. Otherwise fails as
+/// [`apply`] does.
 pub fn resume(session: &Session<'_>, mut journal: Journal) -> Result<Report, PolicyError> {
     let rollback = |record: &Record| matches!(record, Record::Reopened { phase: Phase::Rollback, .. });
     if journal.entries().iter().any(|entry| rollback(&entry.record)) {
@@ -131,7 +131,7 @@ pub fn resume(session: &Session<'_>, mut journal: Journal) -> Result<Report, Pol
     run(session, journal, begun)
 }
 
-/// Checks the plan and every disk of it, and reads all that a rollback needs.
+/// Checks the plan and all of its disks, and reads everything that a rollback needs.
 fn check_plan(session: &Session<'_>, plan: &Plan) -> Result<Snapshot, PolicyError> {
     let found = plan.hash_now();
     if found != plan.hash {
@@ -164,8 +164,8 @@ fn check_plan(session: &Session<'_>, plan: &Plan) -> Result<Snapshot, PolicyErro
     })
 }
 
-/// Reads a disk, and refuses it if it is not what was planned or must no longer be changed. Gives the steps
-/// from where it is to where it is to be, too.
+/// Reads a disk, and refuses it if it does not match the plan or may no longer be changed. Also returns the
+/// steps from its present state to the goal.
 fn check_disk(
     session: &Session<'_>,
     reader: &Reader<'_>,
@@ -180,7 +180,7 @@ fn check_disk(
     })?;
     unchanged(change, &view, extent)?;
     same_cache(reader, change, &view)?;
-    // A state that SCT forced on the way to the goal is not a reason to stop half-way.
+    // A state forced by SCT on the way to the goal must not stop the change half-way.
     if extent == Extent::AllButTheCache && change.saved.is_some() && view.device.sct.is_some() {
         view.refusal = None;
     }
@@ -191,11 +191,11 @@ fn check_disk(
     Ok((DiskBefore { view, material, found }, steps))
 }
 
-/// Returns all waves, up to the first disk that is not verified.
+/// Runs all waves, up to the first disk that is not verified.
 fn run(session: &Session<'_>, mut journal: Journal, begun: HashSet<String>) -> Result<Report, PolicyError> {
     let changes = journal.snapshot().plan.changes.clone();
     let place = journal.place();
-    session.progress.event(&Event::Begun { disks: changes.len(), journal: &place });
+    (session.progress)(&Event::Begun { disks: changes.len(), journal: &place });
     let mut run = Run { session, begun, started_at: session.gateway.now(), done: 0, total: changes.len() };
     let mut results: Vec<DiskResult> = Vec::with_capacity(changes.len());
     let (mut reader, mut read_at) = (session.reader()?, session.gateway.now());
@@ -263,7 +263,7 @@ impl Run<'_> {
         results: &mut Vec<DiskResult>,
     ) -> Result<(), JournalError> {
         let number = wave.first().map_or(0, |change| change.wave);
-        self.session.progress.event(&Event::WaveBegun { wave: number, disks: wave.len() });
+        (self.session.progress)(&Event::WaveBegun { wave: number, disks: wave.len() });
         let mut changed = Vec::with_capacity(wave.len());
         for change in wave {
             let (result, material) = self.disk(journal, reader, change)?;
@@ -286,11 +286,11 @@ impl Run<'_> {
                 return Ok(());
             }
         }
-        self.session.progress.event(&Event::WaveEnded { wave: number });
+        (self.session.progress)(&Event::WaveEnded { wave: number });
         Ok(())
     }
 
-    /// Returns one disk; what it was read with if it could be read.
+    /// Processes one disk. Returns the material if it could be read.
     fn disk(
         &mut self,
         journal: &mut Journal,
@@ -300,13 +300,13 @@ impl Run<'_> {
         if self.session.stop.load(Ordering::Relaxed) {
             return Ok((DiskResult::Untouched, None));
         }
-        self.session.progress.event(&Event::DiskBegun {
+        (self.session.progress)(&Event::DiskBegun {
             disk: &change.name,
             done: self.done,
             total: self.total,
             remaining: self.remaining(),
         });
-        // The disks to which something was done before are not as they were planned any more.
+        // Disks changed earlier no longer match the plan.
         let is_begun = self.begun.contains(&change.name);
         let extent = if is_begun { Extent::AllButTheCache } else { Extent::Everything };
         let checked = check_disk(self.session, reader, change, extent)

@@ -1,6 +1,5 @@
-//! Write-back caches of plumb that are block devices of this machine. What is durable when is said by the
-//! mode of such a cache and by what is below it; the device that stands for it has no write cache of its own
-//! that could be switched.
+//! Write-back caches of plumb as block devices of this machine. Durability depends on the mode of the cache
+//! and the devices below it; its block device has no switchable write cache.
 
 use plumb_linux::inventory::{Block, BlockKind};
 use plumb_path::{AttachedCache, Cache, LayerKind};
@@ -11,7 +10,7 @@ use crate::gateway::Gateway;
 use crate::state::FoundState;
 use crate::view::{DeviceView, Protection, ProtectionRank, Refusal};
 
-/// Means by which an attached cache is changed.
+/// Way to change an attached cache.
 pub(super) const CHANGED_BY: &str = "the mode of the cache (`plumb cache mode`)";
 
 /// A disk below a cache.
@@ -21,13 +20,14 @@ pub(super) struct Disk {
     pub(super) is_changeable: bool,
 }
 
-/// Returns the cache that `block` is; `None` if it is none.
+/// Returns the cache behind `block`, if it is one.
 pub(super) fn find(gateway: &dyn Gateway, block: &Block) -> Option<AttachedCache> {
     let may_be = matches!(block.kind, BlockKind::Loop | BlockKind::Remote);
     may_be.then(|| AttachedCache::find(gateway.tree(), gateway.probe(), &block.name)).flatten()
 }
 
-/// Says in `view` that it is `cache`, and what is changed instead: its mode, and the `disks` below it.
+/// Describes in `view` that the device is `cache`, and what can be changed instead: the mode of the cache,
+/// and the `disks` below it.
 pub(super) fn describe(view: &mut DeviceView, cache: &AttachedCache, paths: &Paths, disks: &[Disk]) {
     let below = paths.below(&view.name);
     let layers = [view.name.as_str()].into_iter().chain(below);

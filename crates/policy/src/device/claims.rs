@@ -1,4 +1,4 @@
-//! Administrators' words: who says of which disk that its cache survives a power cut, until when, and why.
+//! Administrators' claims that the cache of a disk survives a power cut: by whom, until when, and why.
 //!
 //! ```toml
 //! [[claim]]
@@ -15,34 +15,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::file::{self, FileError};
 
-/// One word.
+/// A claim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// The disk, as in [`crate::gateway::Disk::identity`].
+    /// Identity of the disk, as in [`crate::gateway::Disk::identity`].
     pub identity: String,
-    /// Person who says so.
+    /// Person who makes the claim.
     pub who: String,
     /// Time at which the claim expires.
     #[serde(with = "rfc3339")]
     pub until: Timestamp,
-    /// Why.
+    /// Reason for the claim.
     pub reason: String,
 }
 
-/// All words of a machine.
+/// All claims on a machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claims {
-    /// Claims in the order of the file; the last one about a disk counts.
+    /// Claims in file order; the last one about a disk counts.
     #[serde(default, rename = "claim")]
     pub claims: Vec<Claim>,
 }
 
-/// The file of the claims cannot be used, or a claim is not recorded.
+/// Error of the file of claims, or of recording a claim.
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimsError {
-    /// The file system refused or failed.
+    /// The file could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
     /// The file is not a list of claims.
@@ -52,29 +52,29 @@ pub enum ClaimsError {
     Format {
         /// The file.
         place: String,
-        /// Problem, with the line.
+        /// Description of the problem, with the line.
         what: String,
     },
-    /// A claim that would never count.
+    /// The claim has already expired.
     #[error("the claim would have ended already: {until} is not after {now}; give a later end")]
     Ended {
-        /// End of the claim.
+        /// Expiry of the claim.
         until: Timestamp,
-        /// Present time.
+        /// Current time.
         now: Timestamp,
     },
 }
 
 impl Claims {
-    /// Reads `place`; a file that is not there holds no claims.
+    /// Reads claims from `place`; a missing file has none.
     ///
     /// # Errors
-    /// [`ClaimsError`] if it cannot be read or is none.
+    /// [`ClaimsError`] if the file cannot be read or parsed.
     pub fn load(place: &Path) -> Result<Self, ClaimsError> {
         Ok(Self::read(place)?.map_or_else(Self::default, |(claims, _)| claims))
     }
 
-    /// Reads `place`, with its text; none if there is no such file.
+    /// Reads claims from `place`, together with the text; `None` if the file is missing.
     pub(crate) fn read(place: &Path) -> Result<Option<(Self, String)>, ClaimsError> {
         let Some(bytes) = file::read(place)? else { return Ok(None) };
         let shown = place.display().to_string();
@@ -83,7 +83,7 @@ impl Claims {
         Ok(Some((Self::parse(&text, &shown)?, text)))
     }
 
-    /// Reads the text of the file at `place`.
+    /// Parses claims; `place` is for messages.
     ///
     /// # Errors
     /// [`ClaimsError::Format`].
@@ -103,22 +103,22 @@ impl Claims {
         Ok(claims)
     }
 
-    /// Returns the text that [`Claims::parse`] reads.
+    /// Formats claims as text for [`Claims::parse`].
     ///
     /// # Errors
-    /// [`ClaimsError::Format`] never, as far as is known: TOML holds all that a claim can hold.
+    /// [`ClaimsError::Format`] if the claims cannot be expressed in TOML, which is not known to happen.
     pub fn to_toml(&self) -> Result<String, ClaimsError> {
         toml::to_string(self)
             .map_err(|error| ClaimsError::Format { place: "the claims".to_owned(), what: error.to_string() })
     }
 
-    /// Returns the last word about a disk, whether it counts or has expired.
+    /// Returns the last claim about a disk, whether expired or not.
     pub fn about(&self, identity: &str) -> Option<&Claim> {
         self.claims.iter().rfind(|claim| claim.identity == identity)
     }
 }
 
-/// A time as the text of RFC 3339.
+/// Serializes a time as RFC 3339.
 mod rfc3339 {
     use jiff::Timestamp;
     use serde::{Deserialize, Deserializer, Serializer, de::Error as _};

@@ -1,4 +1,4 @@
-//! Asking the drive itself: its cache, who may change it, its protection and its counters.
+//! Queries to the drive itself: its cache and the means to change it, its protection and its counters.
 
 use plumb_linux::command::sense;
 use plumb_linux::probe::wire::{ata_identify, caching_page, extended_inquiry, nvme};
@@ -17,27 +17,27 @@ use plumb_linux::inventory::Block;
 pub struct Drive {
     /// Write cache of the drive.
     pub side: DeviceSide,
-    /// The medium is write-protected (trap H8).
+    /// True if the medium is write-protected (trap H8).
     pub write_protected: bool,
-    /// The drive has no caching mode page.
+    /// True if the drive has no caching mode page.
     pub no_caching_page: bool,
-    /// Only root may ask it.
+    /// True if only root may query the drive.
     pub denied: bool,
-    /// Declaration of the drive that nothing is lost, in words.
+    /// The drive's declaration that nothing is lost, for display.
     pub declared: Option<String>,
-    /// The drive reports that what protects the cache has failed.
+    /// True if the drive reports that the protection of its cache has failed.
     pub backup_failed: bool,
-    /// Energy that protects the cache, as the drive reports it, in percent of what it left the factory with.
+    /// Energy of the protection in percent of the factory state, as reported by the drive.
     pub capacitor_health: Option<u64>,
     /// Counters of the drive.
     pub health: Vec<HealthCounter>,
-    /// Answer of the drive whether it rotates.
+    /// True if the drive reports that it rotates; `None` if it does not report it.
     pub rotational: Option<bool>,
-    /// Number of hosts that have registered with it, where persistent reservations tell.
+    /// Number of hosts registered through persistent reservations.
     pub registrations: u32,
 }
 
-/// Asks the disk `block`, whose transport is known.
+/// Queries the disk `block`, whose transport is known.
 pub fn ask(gateway: &dyn Gateway, block: &Block, names: &Names, transport: &str) -> Drive {
     let asked = DriveQuery { gateway, block };
     match transport {
@@ -48,7 +48,7 @@ pub fn ask(gateway: &dyn Gateway, block: &Block, names: &Names, transport: &str)
     }
 }
 
-/// Returns how often an ATA drive was powered on, by its SMART attributes.
+/// Returns the number of power-ons of an ATA drive, from its SMART attributes.
 pub(super) fn ata_power_cycles(gateway: &dyn Gateway, block: &Block) -> Option<u64> {
     let query = Query::Scsi { cdb: ata::SMART_READ_DATA.to_vec(), length: smart::BYTES };
     smart::power_cycles(&gateway.ask(&unnamed(block), &query).ok()?)
@@ -125,12 +125,13 @@ impl DriveQuery<'_> {
         }
     }
 
-    /// The drive's own registers outrank the page that a translation layer makes of them.
+    /// Reads an ATA drive, whose own registers take precedence over the page that a translation layer derives
+    /// from them.
     fn ata(&self, drive: &mut Drive) {
         let bytes = match self.probe(Request::AtaIdentify) {
             Ok(bytes) => bytes,
             Err(refusal) => {
-                // The page that libata makes of the same words stays, if there is one.
+                // The page that libata derives from the same registers is kept, if there is one.
                 if drive.side.wce.is_none() {
                     drive.denied |= refusal == Refusal::Denied;
                 }
@@ -160,7 +161,8 @@ impl DriveQuery<'_> {
             }
             (_, None) => {}
         }
-        // Nothing but SCT is kept by the drive; the saved and default values of an emulated page are made up.
+        // Only SCT settings are saved by the drive; saved and default values of an emulated page are
+        // fictitious.
         (drive.side.saved, drive.side.default) = (None, None);
         drive.side.saveable = ata::takes_sct_feature_control(&bytes);
         if drive.side.saveable == Some(true) {
@@ -174,7 +176,7 @@ impl DriveQuery<'_> {
         sct::state(sense::ata_status(&sensed).filter(|status| status.is_success())?)
     }
 
-    /// Block device characteristics, page B1h bytes 4-5. SBC-4 6.6.2.
+    /// Reads the rotation from the block device characteristics, page B1h bytes 4-5. SBC-4 6.6.2.
     fn rotation_page(&self) -> Option<bool> {
         let query = Query::Scsi { cdb: vec![0x12, 1, 0xb1, 0, 64, 0], length: 64 };
         let page = self.query(&query)?;
@@ -186,7 +188,8 @@ impl DriveQuery<'_> {
         }
     }
 
-    /// PERSISTENT RESERVE IN, READ KEYS: eight bytes for each registered path. SPC-5 6.16.2.
+    /// Returns the number of registrations by PERSISTENT RESERVE IN, READ KEYS: eight bytes for each path.
+    /// SPC-5 6.16.2.
     fn registrations(&self) -> u32 {
         let query = Query::Scsi { cdb: vec![0x5e, 0, 0, 0, 0, 0, 0, 0, 8, 0], length: 8 };
         let length = self.query(&query).and_then(|bytes| bytes.get(4..8)?.try_into().ok());
@@ -265,8 +268,9 @@ impl DriveQuery<'_> {
         }
     }
 
-    /// The kernel reads the setting out of the device's configuration whenever `cache_type` is read. Feature
-    /// bit 11, VIRTIO_BLK_F_CONFIG_WCE, makes it writable: Virtual I/O Device 1.2, 5.2.3.
+    /// Reads a virtio disk. The kernel reads the setting from the device's configuration with every access to
+    /// `cache_type`. Feature bit 11, VIRTIO_BLK_F_CONFIG_WCE, makes the setting writable: Virtual I/O Device
+    /// 1.2, 5.2.3.
     fn virtio(&self) -> Drive {
         const CONFIG_WCE: usize = 11;
         let tree = self.gateway.tree();

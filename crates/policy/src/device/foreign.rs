@@ -1,6 +1,5 @@
-//! Devices that the kernel does not know, as one entry of the same document: what such a device reports of
-//! itself is all that there is. There is no kernel's view of it that could be wrong, and nothing that plumb
-//! could change on this machine.
+//! Devices outside the kernel as entries of the same document, based only on their own report. There is no
+//! kernel view that could be wrong, and nothing for plumb to change on this machine.
 
 use plumb_block::{Bytes, DeviceInfo, VolatileCache};
 use plumb_path::{Cache, DeviceKind, Finding, LayerKind, Severity, Survey};
@@ -9,8 +8,8 @@ use super::attached_cache::CHANGED_BY;
 use crate::state::FoundState;
 use crate::view::{DeviceSide, DeviceView, Protection, ProtectionRank, Refusal};
 
-/// Returns the view of the device that was named `name`. Its cache counts as `off` where it says that none is
-/// on; only a simulated drive says whether it has one that could be switched on.
+/// Returns the view of the device called `name`. Its cache counts as `off` if the device reports none
+/// enabled; only a simulated drive reveals whether one could be enabled.
 pub fn foreign(name: &str, info: &DeviceInfo, kind: DeviceKind) -> DeviceView {
     let (transport, changeable_by) = match kind {
         DeviceKind::Simulated => ("sim", "whoever names it, or serves it (`plumb drive`)"),
@@ -18,7 +17,7 @@ pub fn foreign(name: &str, info: &DeviceInfo, kind: DeviceKind) -> DeviceView {
         DeviceKind::Cache => ("cache", CHANGED_BY),
     };
     let (state, mut device) = cache(info.volatile_cache);
-    // Nobody else says whether there is a cache that could be switched on.
+    // Other devices do not reveal whether a cache could be enabled.
     device.is_absent = kind == DeviceKind::Simulated
         && info.volatile_cache == VolatileCache::None
         && !info.is_cache_switched_off;
@@ -38,8 +37,8 @@ pub fn foreign(name: &str, info: &DeviceInfo, kind: DeviceKind) -> DeviceView {
     }
 }
 
-/// Returns the view of a cache of plumb that was made, as the survey of it says: it is not opened for that,
-/// since it may be served. `is_protected` says whether its mode is.
+/// Returns the view of a cache of plumb from its survey, without opening it, since it may be in use.
+/// `is_protected` is true for the mode `protected`.
 pub fn surveyed_cache(name: &str, survey: &Survey, is_protected: bool) -> DeviceView {
     let path = survey.paths.first();
     let layer =
@@ -70,7 +69,7 @@ fn cache(volatile: VolatileCache) -> (FoundState, DeviceSide) {
     (state, DeviceSide { wce, wce_unknown_because: because, mechanism, ..DeviceSide::default() })
 }
 
-/// End of a sentence about a device that takes flushes.
+/// End of a sentence about a device that accepts flushes.
 const PLUMBS_FLUSHES: &str = ", and plumb's own flushes go straight to the device";
 
 fn no_kernel_view(name: &str, info: &DeviceInfo) -> Finding {

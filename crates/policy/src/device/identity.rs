@@ -1,4 +1,4 @@
-//! Identity of a disk: what stays the same when its name changes.
+//! Identity of a disk, which survives a change of its name.
 
 use plumb_linux::probe::wire::{ata_identify, inquiry};
 use plumb_linux::probe::{Probe, ProbedDevice, Request};
@@ -8,12 +8,12 @@ use crate::gateway::{Disk, Gateway, Query};
 use crate::wire::designator;
 use plumb_linux::inventory::{Block, BlockKind};
 
-/// Names of a disk as it gives them.
+/// Names that a disk reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Names {
     /// Identity of the disk, in the form of [`Disk::identity`].
     pub identity: Option<String>,
-    /// The vendor; `ATA` for what a translation layer makes of a SATA disk.
+    /// Vendor; `ATA` for a SATA disk behind a translation layer.
     pub vendor: Option<String>,
     /// The model.
     pub model: Option<String>,
@@ -21,12 +21,12 @@ pub struct Names {
     pub serial: Option<String>,
 }
 
-/// Returns `block` as the gateway takes it, without an identity: for questions.
+/// Converts `block` to the gateway's type, without an identity, for queries.
 pub fn unnamed(block: &Block) -> Disk {
     Disk { name: block.name.clone(), number: block.number, identity: String::new() }
 }
 
-/// Reads who `block` is: /sys first, which every user may read, then the drive.
+/// Reads the names of `block`: from /sys, which every user may read, then from the drive.
 pub fn read(gateway: &dyn Gateway, block: &Block) -> Names {
     match block.kind {
         BlockKind::DeviceMapper => {
@@ -95,7 +95,7 @@ fn ata_serial(probe: &dyn Probe, device: ProbedDevice<'_>) -> Option<String> {
     ata_identify::parse(&bytes)?.serial
 }
 
-/// Returns the text at `path`, if there is any.
+/// Returns the text at `path`; `None` if it is empty or missing.
 pub(super) fn text(tree: &dyn Tree, path: &str) -> Option<String> {
     tree.text(path).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }

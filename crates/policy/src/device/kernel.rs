@@ -1,4 +1,4 @@
-//! Belief of the kernel about a disk's cache, and the place where the kernel writes it.
+//! The kernel's view of a disk's cache, and the attributes with it.
 
 use plumb_linux::tree::Tree;
 
@@ -19,12 +19,12 @@ pub(super) fn read(tree: &dyn Tree, block: &Block) -> KernelSide {
     }
 }
 
-/// Where the kernel's view is read and written.
+/// Paths of the kernel's view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelPaths {
-    /// queue/write_cache.
+    /// Path of queue/write_cache.
     pub write_cache: String,
-    /// cache_type, of SCSI and virtio disks.
+    /// Path of cache_type, for SCSI and virtio disks.
     pub cache_type: Option<String>,
     /// Path of the attribute that makes sd read the drive again.
     pub rescan: Option<String>,
@@ -39,13 +39,13 @@ pub fn kernel_paths(tree: &dyn Tree, block: &Block) -> KernelPaths {
     }
 }
 
-/// Returns the attribute of the queue.
+/// Returns the path of queue/write_cache.
 pub(super) fn write_cache(block: &Block) -> String {
     format!("{}/queue/write_cache", block.sysfs)
 }
 
-/// Returns `cache_type` of a SCSI disk (below `scsi_disk/H:C:T:L`) or of a virtio disk. Without links on the
-/// way, as it will be written.
+/// Returns the path of `cache_type` of a SCSI disk (below `scsi_disk/H:C:T:L`) or of a virtio disk. It
+/// contains no links, since it will be written to.
 pub(super) fn cache_type(tree: &dyn Tree, block: &Block) -> Option<String> {
     if let Some(device) = scsi_device(tree, block) {
         return Some(format!("{}/scsi_disk/{}/cache_type", device.path, device.address));
@@ -54,12 +54,12 @@ pub(super) fn cache_type(tree: &dyn Tree, block: &Block) -> Option<String> {
     tree.text(&path).is_ok().then_some(path)
 }
 
-/// Returns the attribute that makes sd read the drive again.
+/// Returns the path of the attribute that makes sd read the drive again.
 fn rescan(tree: &dyn Tree, block: &Block) -> Option<String> {
     scsi_device(tree, block).map(|device| format!("{}/rescan", device.path))
 }
 
-/// The SCSI device of a disk of sd.
+/// SCSI device of a disk of sd.
 struct ScsiDevice {
     /// Directory of the SCSI device.
     path: String,

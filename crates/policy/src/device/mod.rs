@@ -1,10 +1,10 @@
 //! Reading disks: from the [`Gateway`](crate::gateway::Gateway) to a [`DeviceView`](crate::view::DeviceView).
 //!
-//! The inventory of `plumb_linux` says what stands on what; [`drive`] asks the drive itself; [`standing`]
-//! runs the survey of `plumb_path` and keeps what concerns one disk; [`protection`] weighs claims of
-//! power-loss protection; [`refusal`] says why a disk is not changed. Nothing here changes anything, and
-//! nothing is an error but a name that stands for nothing: what cannot be read is null, with its reason
-//! beside it.
+//! The inventory of `plumb_linux` tells how devices are stacked; [`drive`] queries the drive itself;
+//! [`standing`] runs the survey of `plumb_path` and keeps the findings about one disk; [`protection`] selects
+//! a claim of power-loss protection; [`refusal`] determines why a disk cannot be changed. Nothing here
+//! changes anything, and only an unknown name is an error: an unreadable value is null, with the reason next
+//! to it.
 
 mod attached_cache;
 pub mod claims;

@@ -1,18 +1,18 @@
-//! The list of models whose makers say that their cache survives a power cut: `models.toml`, shipped inside.
+//! List of models whose cache survives a power cut according to the manufacturer: the built-in `models.toml`.
 
 use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-/// One entry.
+/// An entry of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Model {
-    /// How the models of such drives start; `?` stands for any character.
+    /// Prefixes of the model names; `?` stands for any character.
     pub models: Vec<String>,
-    /// Description of the model, and of what protects it.
+    /// Description of the model and its protection.
     pub what: String,
-    /// Source of the claim: who says so, and where.
+    /// Source of the claim.
     pub source: String,
 }
 
@@ -22,7 +22,7 @@ struct List {
     model: Vec<Model>,
 }
 
-/// Returns the entry for a drive that calls itself `model`.
+/// Returns the entry for a drive with this model name.
 pub fn find(model: &str) -> Option<&'static Model> {
     static LIST: OnceLock<Vec<Model>> = OnceLock::new();
     let list = LIST.get_or_init(|| {
@@ -55,7 +55,7 @@ mod tests {
         }
     }
 
-    /// Models as drives give them, cut to 16 characters where the kernel does that.
+    /// Tests models as drives report them, some cut to 16 characters as by the kernel.
     #[test]
     fn relatives_are_told_apart() {
         for (model, series) in [

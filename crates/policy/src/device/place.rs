@@ -1,10 +1,10 @@
-//! Where a disk hangs: its transport and its port, read out of its path in /sys.
+//! Connection of a disk: its transport and its port, from its path in /sys.
 
 use plumb_linux::inventory::{Block, BlockKind};
 use plumb_linux::tree::Tree;
 use plumb_path::{is_numbered, nvme_controllers};
 
-/// Returns how a disk is reached.
+/// Returns the transport of a disk.
 pub fn transport(tree: &dyn Tree, block: &Block) -> String {
     let parts: Vec<&str> = block.sysfs.split('/').collect();
     let any = |test: &dyn Fn(&str) -> bool| parts.iter().any(|part| test(part));
@@ -34,7 +34,7 @@ pub fn transport(tree: &dyn Tree, block: &Block) -> String {
         BlockKind::Disk if any(&|part| part.starts_with("rport-")) => "fc",
         BlockKind::Disk if any(&|part| is_numbered(part, "ata")) => "ata",
         BlockKind::Disk if any(&|part| is_numbered(part, "usb")) => "usb",
-        // A SATA disk behind a SAS adapter is reached over SAS and speaks ATA.
+        // A SATA disk behind a SAS adapter uses SAS as its transport and ATA as its command set.
         BlockKind::Disk if any(&|part| part.starts_with("end_device-")) => "sas",
         BlockKind::Disk => "scsi",
     };
@@ -55,7 +55,7 @@ pub fn port(tree: &dyn Tree, block: &Block) -> String {
         return ata;
     }
     let host = find(&|part| is_numbered(part, "host"));
-    // The first port on the way is that of the adapter; what is behind an expander shares it.
+    // The first port on the path is that of the adapter, shared by everything behind an expander.
     if let (Some(host), Some(port)) = (&host, find(&|part| part.starts_with("port-"))) {
         return format!("{host}/{port}");
     }
@@ -68,7 +68,7 @@ pub fn port(tree: &dyn Tree, block: &Block) -> String {
     find(&|part| is_numbered(part, "virtio")).or(host).unwrap_or_else(|| block.name.clone())
 }
 
-/// Returns the driver of the SCSI host, as it names itself.
+/// Returns the name of the SCSI host's driver.
 pub fn host_driver(tree: &dyn Tree, block: &Block) -> Option<String> {
     let parts: Vec<&str> = block.sysfs.split('/').collect();
     let at = parts.iter().rposition(|part| is_numbered(part, "host"))?;
@@ -76,7 +76,7 @@ pub fn host_driver(tree: &dyn Tree, block: &Block) -> Option<String> {
     super::identity::text(tree, &format!("{dir}/scsi_host/{host}/proc_name"))
 }
 
-/// `1-2` and `2-1.4`: bus and ports.
+/// Returns true for `1-2` and `2-1.4`: bus and ports.
 fn is_usb_device(part: &str) -> bool {
     let Some((bus, ports)) = part.split_once('-') else { return false };
     let digits =

@@ -1,5 +1,4 @@
-//! Choice of the claim of power-loss protection that counts: the best on the ladder, unless the drive reports
-//! that it has failed.
+//! Selection of the claim of power-loss protection: the best rank, unless the drive reports a failure.
 
 use jiff::Timestamp;
 
@@ -11,7 +10,7 @@ use crate::view::{Protection, ProtectionRank};
 
 /// Returns the best claim for a disk at the time `now`.
 pub(super) fn claim(drive: &Drive, names: &Names, claims: &Claims, now: Timestamp) -> Option<Protection> {
-    // A drive that says that its protection has failed is believed before all who say that it has one.
+    // A drive's report that its protection has failed overrides all claims.
     if drive.backup_failed || drive.capacitor_health == Some(0) {
         return None;
     }
@@ -23,7 +22,8 @@ fn at_rank(claim: String, rank: ProtectionRank) -> Protection {
     Protection { claim, rank, until: None }
 }
 
-/// OCP Datacenter NVMe SSD 2.0, 4.8.6: 100 is what the drive left the factory with, 1 just enough.
+/// Returns the claim confirmed by the drive's health. OCP Datacenter NVMe SSD 2.0, 4.8.6: 100 is the factory
+/// state, 1 is just enough.
 fn confirmed(drive: &Drive) -> Option<Protection> {
     let health = drive.capacitor_health?;
     let claim = format!("the drive reports {health} % of the energy that protects its cache (OCP log C0h)");
@@ -32,7 +32,7 @@ fn confirmed(drive: &Drive) -> Option<Protection> {
 
 fn listed(names: &Names) -> Option<Protection> {
     let model = names.model.as_deref()?;
-    // Drives give their maker in the model or apart from it.
+    // Drives report their manufacturer either in the model name or separately.
     let with_vendor = names.vendor.as_ref().map(|vendor| format!("{vendor} {model}"));
     let entry = models::find(model).or_else(|| models::find(&with_vendor?))?;
     Some(at_rank(format!("{} ({})", entry.what, entry.source), ProtectionRank::ModelList))

@@ -1,30 +1,30 @@
-//! Reports of the programs of RAID controllers' makers, given as text: storcli and perccli (`/cALL show all
-//! J`), and ssacli where it is asked for JSON. plumb starts none of them, and changes no logical disk.
+//! Parser for reports of RAID manufacturers' programs: storcli and perccli (`/cALL show all J`), and ssacli
+//! with JSON output. plumb never starts these programs, and changes no logical disk.
 //!
-//! Typed and panic-free; what is not understood is left out. Limitations: the names of the fields are those
-//! that the programs print; they differ between versions, and newer ones (storcli2) use others.
+//! Typed and free of panics; unknown parts are ignored. Limitation: the names of fields differ between
+//! versions of the programs, and newer programs (storcli2) use others.
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// Deeper than any of the programs nests its answer.
+/// Maximum depth, larger than in any program's output.
 const DEPTH_MAX: usize = 16;
 
 /// Report of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct RaidReport {
-    /// Volumes that the report names.
+    /// Volumes in the report.
     pub volumes: Vec<Volume>,
-    /// Batteries and capacitors, with the state that it gives them.
+    /// Batteries and capacitors with their reported state.
     pub backups: Vec<Backup>,
 }
 
 impl RaidReport {
-    /// Returns true if a power cut can take what a volume has acknowledged, as far as the controller says.
+    /// Returns true if a power cut may lose acknowledged data of a volume, according to the controller.
     pub fn is_at_risk(&self, volume: &Volume) -> bool {
         match volume.write_policy {
             WritePolicy::AlwaysWriteBack => !self.backups.iter().any(|backup| backup.good),
-            // A controller that is honest falls back to write-through by itself.
+            // An honest controller falls back to write-through by itself.
             WritePolicy::WriteBack | WritePolicy::WriteThrough | WritePolicy::Unknown => false,
         }
     }
@@ -35,25 +35,25 @@ impl RaidReport {
 pub struct Volume {
     /// Name of the volume, as the program prints it: `0/1`.
     pub name: String,
-    /// RAID level and state, as they are printed.
+    /// RAID level and state, as printed.
     pub level: String,
-    /// How the controller caches writes.
+    /// Write policy of the controller.
     pub write_policy: WritePolicy,
-    /// The caches of the disks behind it, as printed: `Disk's Default`, `Disabled`.
+    /// Caches of the disks behind the volume, as printed: `Disk's Default`, `Disabled`.
     pub disk_cache: Option<String>,
 }
 
-/// How a controller caches the writes to a volume.
+/// Write policy of a controller for a volume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WritePolicy {
-    /// Acknowledged when on the disks (WT).
+    /// Acknowledged once on the disks (WT).
     WriteThrough,
     /// Acknowledged in the controller's memory while its battery or capacitor is good (WB).
     WriteBack,
-    /// Acknowledged in its memory even without (AWB, FWB): lost at a power cut.
+    /// Acknowledged in the controller's memory even without one (AWB, FWB): lost in a power cut.
     AlwaysWriteBack,
-    /// Not said, or not understood.
+    /// Not reported, or unknown.
     Unknown,
 }
 
@@ -64,22 +64,22 @@ pub struct Backup {
     pub model: String,
     /// State of the battery or capacitor, as printed.
     pub state: String,
-    /// True if that is a state in which it protects.
+    /// True if the battery or capacitor protects data in this state.
     pub good: bool,
 }
 
-/// The text is no answer of such a program.
+/// Error of text that is not a report of a RAID program.
 #[derive(Debug, thiserror::Error)]
 pub enum RaidToolError {
     /// The answer is not JSON.
     #[error("the answer of the RAID program is not JSON: ask it with J (storcli, perccli)")]
     Json(#[from] serde_json::Error),
-    /// The answer is JSON without a volume or a battery in it.
+    /// The JSON contains no volume and no battery.
     #[error("the answer of the RAID program names no volume and no battery: ask it with `/cALL show all J`")]
     Empty,
 }
 
-/// Reads the answer of storcli, perccli or ssacli.
+/// Parses the output of storcli, perccli or ssacli.
 ///
 /// # Errors
 /// [`RaidToolError`].
@@ -141,7 +141,7 @@ fn walk(value: &Value, key: &str, depth: usize, report: &mut RaidReport) {
     }
 }
 
-/// Returns `NRWBD`: read ahead (R, NR), write policy (WT, WB, AWB, FWB), I/O policy (D, C).
+/// Parses a combination like `NRWBD`: read ahead (R, NR), write policy (WT, WB, AWB, FWB), I/O policy (D, C).
 fn storcli_policy(cache: &str) -> WritePolicy {
     let rest = cache.strip_prefix("NR").or_else(|| cache.strip_prefix('R')).unwrap_or(cache);
     match rest {

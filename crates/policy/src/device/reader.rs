@@ -1,4 +1,4 @@
-//! From the machine to the document: one reader, with what is read once for all disks.
+//! Reader of the machine's disks, with facts that are read once for all of them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::thread::ScopedJoinHandle;
@@ -19,7 +19,7 @@ use crate::view::{DeviceView, Holder, KernelSide, PolicyDocument};
 use crate::{configurators, many};
 use plumb_linux::inventory::{Block, BlockKind, Inventory, InventoryError};
 
-/// Readings of one disk, before it is known what stands on it.
+/// Facts about a disk before its holders are known.
 struct Look<'b> {
     block: &'b Block,
     names: Names,
@@ -28,12 +28,12 @@ struct Look<'b> {
     drive: Drive,
 }
 
-/// Reads views; the inventory, with the names of the disks, is that of the moment when it was made.
+/// Reader of views. The inventory and the names of the disks are those at its creation.
 pub struct Reader<'a> {
     pub(crate) gateway: &'a dyn Gateway,
     inventory: Inventory,
     pub(crate) claims: &'a Claims,
-    /// Time by which claims have expired.
+    /// Current time, for the expiry of claims.
     pub(crate) now: Timestamp,
     names: HashMap<String, Names>,
     twins: HashMap<String, Vec<String>>,
@@ -42,10 +42,10 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Returns a reader of the machine behind `gateway`; `now` decides which claims have expired.
+    /// Creates a reader of the machine behind `gateway`; `now` determines which claims have expired.
     ///
     /// # Errors
-    /// [`InventoryError`], if it cannot be known what uses the disks.
+    /// [`InventoryError`] if the uses of the disks cannot be determined.
     pub fn new(gateway: &'a dyn Gateway, claims: &'a Claims, now: Timestamp) -> Result<Self, InventoryError> {
         let inventory = Inventory::read(gateway.tree(), gateway.probe())?;
         let mut names = HashMap::new();
@@ -67,48 +67,49 @@ impl<'a> Reader<'a> {
         self.names.get(&block.name).cloned().unwrap_or_else(|| identity::read(self.gateway, block))
     }
 
-    /// Returns the boot that runs; empty where the kernel does not say.
+    /// Returns the identifier of this boot; empty if the kernel does not report it.
     pub fn boot_id(&self) -> String {
         tree::boot_id(self.gateway.tree()).unwrap_or_default()
     }
 
-    /// Returns the inventory of which device stands on which.
+    /// Returns the inventory of stacked devices.
     pub fn inventory(&self) -> &Inventory {
         &self.inventory
     }
 
-    /// Returns the disk called `name` as [`Gateway::carry_out`] takes it; `None` if there is no such device
-    /// or it has no identity.
+    /// Returns the disk called `name` for [`Gateway::carry_out`]; `None` if there is no such device or it has
+    /// no identity.
     pub fn disk(&self, name: &str) -> Option<Disk> {
         let block = self.inventory.get(name)?;
         let identity = self.names(block).identity?;
         Some(Disk { name: block.name.clone(), number: block.number, identity })
     }
 
-    /// Returns the disk with this identity, whatever it is called now.
+    /// Returns the disk with this identity, whatever its present name.
     pub fn find(&self, identity: &str) -> Option<Disk> {
         self.inventory
             .disks()
             .find_map(|block| self.disk(&block.name).filter(|disk| disk.identity == identity))
     }
 
-    /// Finds the disk with this identity; quickly, if it still has the name that it had.
+    /// Finds the disk with this identity; fast if it still has the name `name`.
     pub fn find_named(&self, name: &str, identity: &str) -> Option<Disk> {
         let still = self.disk(name).filter(|disk| disk.identity == identity);
         still.or_else(|| self.find(identity))
     }
 
-    /// Returns the disks that have the same write cache as the one called `name`: the further namespaces of
-    /// an NVMe controller.
+    /// Returns the disks that share the write cache of the disk called `name`: other namespaces of an NVMe
+    /// controller.
     pub fn siblings(&self, name: &str) -> Vec<DeviceView> {
         let names = super::siblings(self.gateway.tree(), name);
         names.iter().filter_map(|name| self.one(name).ok()).collect()
     }
 
-    /// Returns a reader, and [`all`](Self::all) disks: the survey runs beside the first reading as well.
+    /// Returns a reader, and the document of [`all`](Self::all) disks; the survey runs in parallel to the
+    /// first reads.
     ///
     /// # Errors
-    /// As [`Self::new`].
+    /// Fails as [`Self::new`] does.
     pub fn with_all(
         gateway: &'a dyn Gateway,
         claims: &'a Claims,
@@ -122,8 +123,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Returns all disks, in the order of their names. Several threads ask: one surveys what stands on the
-    /// disks, the others ask the drives. None needs an answer of another's.
+    /// Reads all disks, ordered by name. Several threads work independently: one surveys the holders, the
+    /// others query the drives.
     pub fn all(&self) -> PolicyDocument {
         std::thread::scope(|scope| self.beside(scope.spawn(|| Paths::surveyed(self.gateway))))
     }
@@ -137,23 +138,25 @@ impl<'a> Reader<'a> {
         self.document(paths.kernel.clone(), devices)
     }
 
-    /// Returns the document of what the user named: kernel names, nodes of /dev, or paths on file systems.
+    /// Returns the document for targets named by the user: kernel names, nodes of /dev, or paths on file
+    /// systems.
     ///
     /// # Errors
-    /// [`UnknownDevice`] for the first that stands for nothing.
+    /// [`UnknownDevice`] for the first unknown target.
     pub fn named(&self, targets: &[String]) -> Result<PolicyDocument, UnknownDevice> {
         let devices = targets.iter().map(|target| self.one(target)).collect::<Result<_, _>>()?;
         Ok(self.document(None, devices))
     }
 
-    /// Returns the view of what the user named.
+    /// Returns the view of a target named by the user.
     ///
     /// # Errors
     /// [`UnknownDevice`].
     pub fn one(&self, target: &str) -> Result<DeviceView, UnknownDevice> {
         match super::target::resolve(self.gateway.tree(), &self.inventory, target)? {
             NamedObject::Block(block) => {
-                // In this order: opening some devices makes the kernel look again, and /sys is read first.
+                // In this order, since opening some devices makes the kernel read them again, and /sys must
+                // be read first.
                 let look = self.look(block);
                 Ok(self.view(&look, &Paths::survey(self.gateway, &self.inventory, block)))
             }
@@ -161,9 +164,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns how often the disk of `view` was powered on; `None` if it does not count that or does not say.
-    /// Asked apart from the view, and only where it counts: an ATA drive that sleeps may wake up for the
-    /// answer.
+    /// Returns the number of power-ons of the disk of `view`; `None` if it is not counted or reported.
+    /// Queried separately and only when needed, since a sleeping ATA drive may wake up for it.
     pub fn power_cycles(&self, view: &DeviceView) -> Option<u64> {
         let counted = view.health.iter().find(|counter| counter.name == "power_cycles");
         counted.map(|counter| counter.value).or_else(|| {
@@ -178,11 +180,11 @@ impl<'a> Reader<'a> {
         PolicyDocument { schema: PolicyDocument::SCHEMA.to_owned(), kernel: kernel.or_else(release), devices }
     }
 
-    /// Reads what the disk and the kernel say of the disk, whatever stands on it.
+    /// Reads what the disk and the kernel report about the disk, without its holders.
     fn look<'b>(&self, block: &'b Block) -> Look<'b> {
         let tree = self.gateway.tree();
         let names = self.names(block);
-        // /sys before the drive: opening some devices makes the kernel look again.
+        // /sys before the drive, since opening some devices makes the kernel read them again.
         let kernel = kernel::read(tree, block);
         let transport = place::transport(tree, block);
         let drive = drive::ask(self.gateway, block, &names, &transport);
@@ -225,7 +227,7 @@ impl<'a> Reader<'a> {
         view
     }
 
-    /// Returns the disks below a cache that `block` is.
+    /// Returns the disks below the cache behind `block`.
     fn disks_below(&self, block: &Block, paths: &Paths) -> Vec<attached_cache::Disk> {
         let below: BTreeSet<&str> = paths.below(&block.name).into_iter().collect();
         let blocks = below.into_iter().filter_map(|name| self.inventory.get(name));
@@ -237,7 +239,7 @@ impl<'a> Reader<'a> {
         disks.map(disk).collect()
     }
 
-    /// Judges whether the disk can be changed, and by whom.
+    /// Determines whether the disk can be changed, and by whom.
     fn judge(&self, view: &mut DeviceView, block: &Block, drive: &Drive) {
         let driver = place::host_driver(self.gateway.tree(), block);
         let twins: Vec<String> = view
@@ -282,7 +284,8 @@ impl<'a> Reader<'a> {
         holders
     }
 
-    /// md arrays of several members, dm RAID, btrfs over several devices, pools of ZFS.
+    /// Returns the groups above `block` that may lose two members to one mistake: md arrays and dm devices
+    /// over several members, dm RAID, btrfs over several devices, and pools of ZFS.
     fn redundancy_groups(&self, block: &Block) -> Vec<String> {
         let tree = self.gateway.tree();
         let mut groups: Vec<String> = Vec::new();
@@ -300,7 +303,7 @@ impl<'a> Reader<'a> {
             for (point, _) in member.mounts.iter().filter(|(_, kind)| kind == "btrfs") {
                 groups.push(format!("btrfs {point}"));
             }
-            // The pool is not told by the kernel: all its possible members are one group.
+            // The kernel does not report the pool, so all possible members form one group.
             if is_zfs(tree, member) && !groups.iter().any(|group| group == "zfs") {
                 groups.push("zfs".to_owned());
             }
@@ -308,7 +311,7 @@ impl<'a> Reader<'a> {
         groups
     }
 
-    /// Findings that the survey does not have.
+    /// Returns findings in addition to the survey's.
     fn own_findings(&self, block: &Block, drive: &Drive, names: &Names) -> Vec<Finding> {
         let mut found = Vec::new();
         let tree = self.gateway.tree();
@@ -349,7 +352,7 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// Names the programs beside plumb that set write caches here.
+    /// Reports other programs that set write caches here.
     fn configurators(&self) -> Option<Finding> {
         let mut programs: Vec<&str> =
             self.configured.iter().filter_map(|line| line.split(':').next()).collect();
@@ -389,16 +392,16 @@ fn is_zfs(tree: &dyn plumb_linux::tree::Tree, member: &Block) -> bool {
     member.kind == BlockKind::Partition && uevent().lines().any(|line| line.starts_with("PARTNAME=zfs"))
 }
 
-/// Returns what uses a device without another device in between.
+/// Returns the direct uses of a device, without another device in between.
 fn on(block: &Block) -> Vec<Holder> {
-    // A mount that is not in this namespace has no point here.
+    // A mount in another namespace has no mount point here.
     let name = |point: &String, kind: &String| if point.is_empty() { kind.clone() } else { point.clone() };
     let mounts = block.mounts.iter().map(|(point, kind)| (name(point, kind), kind.clone()));
     let swap = block.swap.then(|| (format!("swap on {}", block.name), "swap".to_owned()));
     mounts.chain(swap).map(|(name, kind)| Holder { name, kind, write_cache: None }).collect()
 }
 
-/// Returns the survey's name for the kind, `dm-crypt`; without it what the inventory knows.
+/// Returns the survey's name for the kind, `dm-crypt`, or else the inventory's.
 fn kind(block: &Block, paths: &Paths) -> String {
     let surveyed = paths.kind(&block.name).and_then(|kind| serde_json::to_value(kind).ok());
     if let Some(serde_json::Value::String(kind)) = surveyed {

@@ -1,5 +1,5 @@
-//! Reasons why a disk is not changed, and what to do instead. The order is that of weight: the first that
-//! holds is said.
+//! Reasons why a disk cannot be changed, with advice. They are in order of importance, and the first that
+//! applies is reported.
 
 use super::drive::Drive;
 use crate::state::State;
@@ -8,7 +8,7 @@ use crate::wire::sct::WriteCache;
 use plumb_linux::inventory::{Block, BlockKind, Inventory};
 use plumb_text::shell_word;
 
-/// Facts that a refusal is decided on.
+/// Facts for the decision.
 pub(super) struct Case<'a> {
     pub(super) tree: &'a dyn plumb_linux::tree::Tree,
     pub(super) inventory: &'a Inventory,
@@ -17,7 +17,7 @@ pub(super) struct Case<'a> {
     pub(super) view: &'a DeviceView,
     /// Other disks with the same identity.
     pub(super) twins: &'a [String],
-    /// The driver of the SCSI host.
+    /// Driver of the SCSI host.
     pub(super) driver: Option<&'a str>,
 }
 
@@ -25,7 +25,7 @@ fn refuse(reason: impl Into<String>, remedy: impl Into<String>) -> Option<Refusa
     Some(Refusal::new(reason, remedy))
 }
 
-/// Returns why nobody changes the disk with plumb; `None` if it can be changed.
+/// Returns the reason why plumb cannot change the disk; `None` if it can.
 pub(super) fn find(case: &Case<'_>) -> Option<Refusal> {
     no_disk(case)
         .or_else(|| controller(case))
@@ -35,7 +35,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Refusal> {
         .or_else(|| unidentified(case))
 }
 
-/// Refuses a device that has no write cache of its own.
+/// Refuses a device without a write cache of its own.
 fn no_disk(case: &Case<'_>) -> Option<Refusal> {
     let name = &case.block.name;
     let below: Vec<&str> = case.block.below.iter().map(String::as_str).collect();
@@ -65,7 +65,7 @@ fn no_disk(case: &Case<'_>) -> Option<Refusal> {
     }
 }
 
-/// Returns which cache holds what a loop device acknowledged.
+/// Returns the cache that holds acknowledged data of a loop device.
 fn cache_of_the_file(case: &Case<'_>) -> &'static str {
     let is_direct = case.tree.text(&format!("{}/loop/dio", case.block.sysfs)).is_ok_and(|text| text == "1");
     if is_direct {
@@ -75,7 +75,7 @@ fn cache_of_the_file(case: &Case<'_>) -> &'static str {
     }
 }
 
-/// Returns the disks that the file of a loop device is on.
+/// Returns the disks that hold the file of a loop device.
 fn below_the_file(case: &Case<'_>) -> String {
     let file = case.block.backing_file();
     let disks: Vec<&str> =
@@ -86,7 +86,7 @@ fn below_the_file(case: &Case<'_>) -> String {
     }
 }
 
-/// Returns the name of the maker's program that manages an adapter.
+/// Returns the manufacturer's program for an adapter.
 pub(super) fn tool_of(driver: Option<&str>) -> &'static str {
     match driver {
         Some("megaraid_sas" | "megaraid" | "mpt3sas" | "mpt2sas" | "mpi3mr") => "storcli or perccli",
@@ -109,7 +109,8 @@ fn controller(case: &Case<'_>) -> Option<Refusal> {
     )
 }
 
-/// Returns why a drive that answers EPERM was not asked. To root it is said that root is not enough here.
+/// Returns the reason why a drive that answers EPERM was not queried. For root it explains that root is not
+/// sufficient here.
 pub(super) const fn denied(is_root: bool) -> &'static str {
     if is_root {
         "the kernel denies this to the process although it runs as root (EPERM)"
@@ -118,7 +119,7 @@ pub(super) const fn denied(is_root: bool) -> &'static str {
     }
 }
 
-/// Returns the remedy for missing rights.
+/// Returns the remedy for missing permissions.
 const fn more_rights(is_root: bool) -> &'static str {
     if is_root {
         "run plumb outside of the container, or in one that has CAP_SYS_RAWIO and CAP_SYS_ADMIN"
@@ -294,13 +295,13 @@ fn unidentified(case: &Case<'_>) -> Option<Refusal> {
     )
 }
 
-/// Findings above a disk that mean that a flush would not reach it. A stale dm table is not among them:
-/// enabling loads it again.
+/// Findings above a disk that mean that flushes do not reach it. A stale dm table is not included, since
+/// enabling reloads it.
 const DROPPING: [&str; 4] =
     ["barriers-off", "volatile-overlay", "h9-driver-swallows-flush", "driver-may-swallow-flush"];
 
-/// Returns why `view` is not brought into `state`: what holds for every change, then what holds for this one.
-/// `None` if it can be, or is there already.
+/// Returns the reason why `view` cannot be brought into `state`: a general one, then one specific to the
+/// state. `None` if it can be, or is already.
 pub fn refusal_for(view: &DeviceView, state: State) -> Option<Refusal> {
     if let Some(refusal) = &view.refusal {
         return Some(refusal.clone());

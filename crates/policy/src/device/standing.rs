@@ -1,4 +1,4 @@
-//! Findings of the survey about one disk: those of every path that leads over it, without those about its
+//! Findings of the survey about one disk: those of every path that includes it, without those about its
 //! siblings.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,14 +8,14 @@ use plumb_path::{Finding, Layer, LayerKind, Target, WritePath, survey, survey_pa
 use crate::gateway::Gateway;
 use plumb_linux::inventory::{Block, Inventory};
 
-/// Findings that are about the machine or the measurement and not about a disk's cache.
+/// Findings about the machine or the measurement rather than a disk's cache.
 const ELSEWHERE: [&str; 5] =
     ["memory", "unknown-below-the-hypervisor", "path-ends-unseen", "volatile-cache", "lax-order"];
 
-/// The paths that were surveyed, and which of them lead over which layer.
+/// Surveyed paths, and an index by layer.
 #[derive(Debug, Default)]
 pub(super) struct Paths {
-    /// The kernel's release, as the survey read it.
+    /// Kernel release, as read by the survey.
     pub(super) kernel: Option<String>,
     paths: Vec<WritePath>,
     over: BTreeMap<String, Vec<usize>>,
@@ -34,7 +34,7 @@ impl Paths {
         paths
     }
 
-    /// Surveys those of `wanted` that no place of the machine leads to.
+    /// Surveys those of `wanted` that are not on a path from any place of the machine.
     pub(super) fn complete<'b>(&mut self, gateway: &dyn Gateway, wanted: impl Iterator<Item = &'b Block>) {
         for block in wanted {
             if self.is_uncertain(&block.name) {
@@ -43,16 +43,16 @@ impl Paths {
         }
     }
 
-    /// Returns true if nothing tells of a disk yet, or a finding that counts some layers instead of naming
-    /// them may be about it: surveyed alone it is named.
+    /// Returns true if no path includes the disk, or a finding that counts some layers instead of naming them
+    /// may be about it: surveying it alone names it.
     fn is_uncertain(&self, name: &str) -> bool {
         let Some(over) = self.over.get(name) else { return true };
         let mut findings = over.iter().flat_map(|index| &self.paths[*index].findings);
         findings.any(|finding| finding.sentence.contains(" more "))
     }
 
-    /// Surveys what stands on one disk, on files of its file systems too: each mount point, each device that
-    /// nothing stands on.
+    /// Surveys the holders of one disk, including files of its file systems: each mount point, and each
+    /// unused device.
     pub(super) fn survey(gateway: &dyn Gateway, inventory: &Inventory, block: &Block) -> Self {
         let (mut paths, mut pending, mut seen) = (Self::default(), vec![block], BTreeSet::new());
         while let Some(top) = pending.pop() {
@@ -98,11 +98,11 @@ impl Paths {
         self.paths[*self.over.get(name)?.first()?].layer(name)
     }
 
-    /// Returns the names of all layers below the one called `name`, from the top down.
+    /// Returns the names of all layers below the layer called `name`, from the top down.
     pub(super) fn below(&self, name: &str) -> Vec<&str> {
         let path = self.over.get(name).and_then(|over| over.first()).map(|index| &self.paths[*index]);
         let mut below: Vec<&str> = Vec::new();
-        // Layers are in order, each before those below it.
+        // Layers are in topological order.
         for layer in path.into_iter().flat_map(|path| &path.layers) {
             if layer.name == name || below.contains(&layer.name.as_str()) {
                 below.extend(layer.below.iter().map(String::as_str));
@@ -112,7 +112,7 @@ impl Paths {
         below
     }
 
-    /// Returns what was found about `disk`, about what is below it and about what stands on it.
+    /// Returns the findings about `disk`, layers below it, and its holders.
     pub(super) fn findings(&self, disk: &str) -> Vec<Finding> {
         let mut found: Vec<Finding> = Vec::new();
         for index in self.over.get(disk).into_iter().flatten() {
@@ -131,10 +131,10 @@ impl Paths {
     }
 }
 
-/// Returns the names of the layers above and below `disk` on a path, with its own.
+/// Returns the names of the layers above and below `disk` on a path, including its own.
 fn connected<'a>(path: &'a WritePath, disk: &'a str) -> BTreeSet<&'a str> {
     let mut near = BTreeSet::from([disk]);
-    // Layers are in order, each before those below it: one pass down, one pass up.
+    // Layers are in topological order, so one pass down and one up suffice.
     for layer in &path.layers {
         if near.contains(layer.name.as_str()) {
             near.extend(layer.below.iter().map(String::as_str));
@@ -150,8 +150,8 @@ fn connected<'a>(path: &'a WritePath, disk: &'a str) -> BTreeSet<&'a str> {
     near
 }
 
-/// Findings name the layers that they are about in their sentence, the first four of them. (A layer above the
-/// disk that is counted and not named is told of with the disks below those that are named.)
+/// Returns true if the finding names one of these layers in its sentence, which names at most four. (A layer
+/// above the disk that is only counted is covered by the disks below the named ones.)
 fn concerns(finding: &Finding, near: &BTreeSet<&str>) -> bool {
     let boundary = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '-' && c != '_');
     let names = |text: &str, name: &str| {
@@ -159,7 +159,7 @@ fn concerns(finding: &Finding, near: &BTreeSet<&str>) -> bool {
             boundary(text[..at].chars().next_back()) && boundary(text[at + name.len()..].chars().next())
         })
     };
-    // A file system may be named by its mount point alone.
+    // A file system may be named only by its mount point.
     let mounted = |name: &str| {
         let point = name.split_once(' ').map_or("", |(_, point)| point);
         let named = |(at, _): (usize, &str)| {

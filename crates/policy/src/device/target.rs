@@ -1,5 +1,4 @@
-//! Meaning of a name that a user gives: a kernel name, a node of /dev or a link to one, or a path on a file
-//! system.
+//! Resolution of a user's name: a kernel name, a node of /dev or a link to one, or a path on a file system.
 
 use plumb_linux::tree::{FileKind, Tree};
 use plumb_text::shell_word;
@@ -7,7 +6,7 @@ use plumb_text::shell_word;
 use crate::view::{DeviceSide, DeviceView, Refusal};
 use plumb_linux::inventory::{Block, Inventory};
 
-/// A name that stands for nothing.
+/// Error of a name that leads to no device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{target}` is not a block device of this machine: expected a name such as sda, a node such as /dev/disk/by-id/..., or --all"
@@ -17,15 +16,15 @@ pub struct UnknownDevice {
     pub target: String,
 }
 
-/// Object that a name stands for.
+/// Object that a name refers to.
 pub(super) enum NamedObject<'a> {
     /// A block device.
     Block(&'a Block),
-    /// A path on a file system, as a view that is of state `none`.
+    /// A path on a file system, as a view with state `none`.
     Path(Box<DeviceView>),
 }
 
-/// Finds what `target` stands for.
+/// Resolves `target`.
 ///
 /// # Errors
 /// [`UnknownDevice`].
@@ -58,7 +57,7 @@ fn on_file_system(inventory: &Inventory, target: &str, path: &str) -> DeviceView
     let kind = mount.map_or("path", |mount| mount.kind.as_str());
     let mut disks: Vec<&str> = inventory.disks_under_path(path).into_iter().collect();
     if disks.is_empty() {
-        // A cache of plumb that is attached: its view names what is beneath.
+        // An attached cache of plumb: its view names the devices below.
         let device = mount.and_then(|mount| inventory.by_number(mount.device));
         disks.extend(device.map(|device| device.name.as_str()));
     }

@@ -1,4 +1,4 @@
-//! An open disk: who it is, asked on this very descriptor, and commands to it.
+//! An open disk: its identity, read through this very descriptor, and commands to it.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -12,10 +12,10 @@ use plumb_linux::tree::{DeviceNumber, Tree};
 use super::{Disk, GatewayError, NvmeCommand};
 use crate::wire::{ata, designator, nvme_command};
 
-/// No command that plumb sends takes longer, but a flush of a full cache may come near.
+/// Timeout of commands, which only a flush of a full cache may approach.
 const TIMEOUT: Nanos = Nanos(60_000_000_000);
 
-/// An open disk whose number is the expected one.
+/// An open disk with the expected device number.
 pub(super) struct Descriptor {
     file: File,
     name: String,
@@ -24,15 +24,14 @@ pub(super) struct Descriptor {
 
 impl Descriptor {
     /// Opens the node of `disk` without waiting for a medium. Root needs no writable descriptor for any
-    /// command, and closing a writable one makes udev look at the disk again; others get what they ask for
-    /// only with one.
+    /// command, and closing a writable one triggers a probe by udev; other users need one for some commands.
     ///
     /// # Errors
-    /// [`GatewayError::Gone`] without a node, [`GatewayError::OtherDisk`] if it stands for another device.
+    /// [`GatewayError::Gone`] without a node, [`GatewayError::OtherDisk`] if it belongs to another device.
     pub(super) fn open(disk: &Disk, writable: bool) -> Result<Self, GatewayError> {
         // O_NONBLOCK; the standard library adds O_CLOEXEC.
         let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-        // The kernel writes a slash in a device name as an exclamation mark in /sys.
+        // In /sys the kernel replaces a slash in a device name by an exclamation mark.
         let node = format!("/dev/{}", disk.name.replace('!', "/"));
         let opened = OpenOptions::new().read(true).write(writable).custom_flags(flags).open(&node);
         let file = opened.map_err(|error| os(&disk.name, format!("open {node}"), &error))?;
@@ -48,8 +47,7 @@ impl Descriptor {
         Ok(Self { file, name: disk.name.clone(), number })
     }
 
-    /// Refuses if what the disk answers about itself, on this descriptor, does not hold the identity that was
-    /// meant.
+    /// Refuses the disk unless its own answers through this descriptor include the expected identity.
     ///
     /// # Errors
     /// [`GatewayError::OtherDisk`].
@@ -64,7 +62,7 @@ impl Descriptor {
         Err(GatewayError::OtherDisk { name: disk.name.clone(), found, expected: expected.to_owned() })
     }
 
-    /// Returns all names that the disk gives itself.
+    /// Returns all names that the disk reports.
     fn names(&self, tree: &dyn Tree) -> Vec<String> {
         let sysfs = format!("/sys/dev/block/{}", self.number);
         let kernel = |file: &str, prefix: &str| {
@@ -79,7 +77,7 @@ impl Descriptor {
         }
         let mut names = self.scsi_names();
         if names.is_empty() {
-            // virtio-blk answers VIRTIO_BLK_T_GET_ID through this file; it takes no commands.
+            // virtio-blk reports VIRTIO_BLK_T_GET_ID through this file, and accepts no commands.
             names = kernel("serial", "serial.");
         }
         names
@@ -112,11 +110,10 @@ impl Descriptor {
         names
     }
 
-    /// Sends a SCSI command until it ends with something else than a unit attention, and says whether it
-    /// succeeded.
+    /// Sends a SCSI command, again after each unit attention, and evaluates the result.
     ///
     /// # Errors
-    /// As the device or the system answers.
+    /// Fails as the device or the system does.
     pub(super) fn scsi(&self, what: &str, cdb: &[u8], data: Transfer<'_>) -> Result<ScsiReply, GatewayError> {
         let step = || format!("{what} to {}", self.name);
         command::scsi_done(&self.file, cdb, data, TIMEOUT).map_err(|failure| match failure {
@@ -131,7 +128,7 @@ impl Descriptor {
     /// Sends an NVMe admin command.
     ///
     /// # Errors
-    /// As the controller or the system answers.
+    /// Fails as the controller or the system does.
     pub(super) fn nvme(&self, asked: NvmeCommand, length: usize) -> Result<Vec<u8>, GatewayError> {
         let step = || format!("NVMe admin command {:02x}h to {}", asked.opcode, self.name);
         let NvmeCommand { opcode, nsid, cdw } = asked;
@@ -144,10 +141,10 @@ impl Descriptor {
         }
     }
 
-    /// Everything dirty is written, and the disk empties its cache.
+    /// Writes all dirty data and flushes the disk's cache.
     ///
     /// # Errors
-    /// As the device or the system answers: then nothing may be relied on.
+    /// Fails as the device or the system does; then the durability is unknown.
     pub(super) fn flush(&self) -> Result<(), GatewayError> {
         let step = || format!("flush {}", self.name);
         rustix::fs::fsync(&self.file)
@@ -168,9 +165,9 @@ impl Descriptor {
     }
 }
 
-/// Returns what an error of the system means for the disk called `name`.
+/// Converts a system error about the disk called `name`.
 pub(super) fn os(name: &str, step: String, error: &std::io::Error) -> GatewayError {
-    // ENOENT, ENXIO, ENODEV: the node or what is behind it is gone.
+    // ENOENT, ENXIO, ENODEV: the node or the device is gone.
     match error.raw_os_error() {
         Some(2 | 6 | 19) => GatewayError::Gone { name: name.to_owned() },
         errno => GatewayError::Os { step, errno: errno.map_or(Errno::EIO, Errno) },

@@ -2,9 +2,8 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::time::{Duration, Instant};
 
-use plumb_block::{Errno, Nanos};
+use plumb_block::{Clock as _, Errno, Nanos, RealClock};
 use plumb_linux::command::Transfer;
 use plumb_linux::dm_reload;
 use plumb_linux::probe::{LiveProbe, Probe};
@@ -14,23 +13,17 @@ use super::descriptor::{Descriptor, os};
 use super::{Change, Disk, Gateway, GatewayError, Query};
 
 /// The running kernel and its drives.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LiveGateway {
     tree: LiveTree,
     probe: LiveProbe,
-    start: Instant,
+    clock: RealClock,
 }
 
 impl LiveGateway {
     /// Creates a gateway to this machine.
     pub fn new() -> Self {
-        Self { tree: LiveTree::new(), probe: LiveProbe::new(), start: Instant::now() }
-    }
-}
-
-impl Default for LiveGateway {
-    fn default() -> Self {
-        Self::new()
+        Self::default()
     }
 }
 
@@ -78,11 +71,11 @@ impl Gateway for LiveGateway {
     }
 
     fn now(&self) -> Nanos {
-        Nanos(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        self.clock.now()
     }
 
     fn sleep(&self, time: Nanos) {
-        std::thread::sleep(Duration::from_nanos(time.0));
+        std::thread::sleep(time.into());
     }
 }
 
@@ -90,7 +83,8 @@ fn transfer(data: &[u8]) -> Transfer<'_> {
     if data.is_empty() { Transfer::None } else { Transfer::ToDevice(data) }
 }
 
-/// The kernel takes an attribute in one write(2); a second part would be another setting.
+/// Writes an attribute, which the kernel accepts only in a single write(2); a second part would be another
+/// setting.
 fn write_attribute(disk: &Disk, path: &str, text: &str) -> Result<(), GatewayError> {
     let step = || format!("write `{text}` to {path}");
     if !path.starts_with("/sys/") || path.contains("/../") {
@@ -119,7 +113,7 @@ mod tests {
         let change = Change::Attribute { path: "/sys/none".to_owned(), text: "x".to_owned() };
         let gone = gateway.carry_out(&disk("none-such"), &change);
         assert_eq!(gone, Err(GatewayError::Gone { name: "none-such".to_owned() }));
-        // A character device of the expected number is still no disk.
+        // A character device of the expected number is not a disk.
         assert!(matches!(gateway.carry_out(&disk("null"), &change), Err(GatewayError::OtherDisk { .. })));
     }
 

@@ -1,4 +1,4 @@
-//! A gateway that notes what drives are asked and what they answer: for `show --explain`.
+//! A gateway that records queries and answers of drives, for `show --explain`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,30 +8,30 @@ use plumb_linux::tree::Tree;
 
 use super::{Change, Disk, Gateway, GatewayError, Query};
 
-/// A question and its answer.
+/// A query and its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchange {
-    /// The disk's name.
+    /// Name of the disk.
     pub disk: String,
-    /// Question that was asked.
+    /// Query.
     pub question: String,
-    /// The bytes of the answer, or why there is none.
+    /// Bytes of the answer, or the reason why there is none.
     pub answer: Result<Vec<u8>, String>,
 }
 
-/// Passes everything on, and notes what is asked.
+/// Forwards everything, and records queries.
 pub struct RecordingGateway {
     inner: Arc<dyn Gateway>,
     exchanges: Mutex<Vec<Exchange>>,
 }
 
 impl RecordingGateway {
-    /// Creates a gateway that passes everything on to `inner`.
+    /// Creates a gateway that forwards to `inner`.
     pub fn new(inner: Arc<dyn Gateway>) -> Self {
         Self { inner, exchanges: Mutex::default() }
     }
 
-    /// The survey and the reading of a drive ask the same: each question is noted once.
+    /// Records each query once, since survey and drive reading send the same ones.
     fn note(&self, exchange: Exchange) {
         let mut all = self.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
         if !all.contains(&exchange) {
@@ -39,7 +39,7 @@ impl RecordingGateway {
         }
     }
 
-    /// Returns all questions, in their order.
+    /// Returns all queries in order.
     pub fn exchanges(&self) -> Vec<Exchange> {
         self.exchanges.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -48,7 +48,7 @@ impl RecordingGateway {
 impl Probe for RecordingGateway {
     fn ask(&self, device: ProbedDevice<'_>, request: Request) -> Reply {
         let reply = self.inner.probe().ask(device, request);
-        // The kernel's log is no answer of a drive.
+        // The kernel log is not an answer of a drive.
         if request != Request::KernelLog {
             let answer = reply.clone().map_err(|error| error.to_string());
             self.note(Exchange { disk: device.name.to_owned(), question: request.to_string(), answer });

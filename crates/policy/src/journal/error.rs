@@ -4,18 +4,18 @@ use std::path::PathBuf;
 
 use crate::file::FileError;
 
-/// A journal that cannot be written, read or trusted.
+/// Error of writing, reading or trusting a journal.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// The file system refused or failed. Nothing further was changed.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Another apply, resume or rollback runs.
+    /// Another apply, resume or rollback is running.
     #[error("{} is held by another plumb (process {holder}): wait for it, or stop it", path.display())]
     Busy {
         /// The lock.
         path: PathBuf,
-        /// Description of the lock's holder, as the lock has it.
+        /// Description of the lock's holder, from the lock.
         holder: String,
     },
     /// There is no journal of this name.
@@ -27,7 +27,7 @@ pub enum JournalError {
         /// Directory of the journal.
         path: PathBuf,
     },
-    /// A record is damaged and others follow, or a record is missing.
+    /// A damaged record is followed by others, or a record is missing.
     #[error(
         "{}, line {line} (byte {offset}): {what}; it is not what plumb wrote, so plumb does nothing with \
          it", path.display())]
@@ -36,7 +36,7 @@ pub enum JournalError {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// Start of the line.
+        /// Offset of the line in bytes.
         offset: usize,
         /// Description of what is wrong.
         what: String,
@@ -47,12 +47,12 @@ pub enum JournalError {
         /// The directory.
         path: PathBuf,
     },
-    /// A record or a snapshot cannot be put into words. Cannot happen with what plumb writes.
+    /// A record or a snapshot cannot be serialized, which cannot happen with plumb's own.
     #[error("cannot encode a record of {}", path.display())]
     Encode {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// Error of the serialization.
         source: serde_json::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! One apply, resume or rollback at a time.
+//! Lock that permits only one apply, resume or rollback at a time.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! A journal that is written, or read again.
+//! A journal being written, or reopened.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -20,16 +20,16 @@ pub struct Journal {
     store: Box<dyn JournalStore>,
     snapshot: Snapshot,
     entries: Vec<Entry>,
-    /// Lines that are not written yet.
+    /// Lines not yet written.
     noted: Vec<u8>,
     latched: bool,
 }
 
 impl Journal {
-    /// Writes the snapshot and the first record. When this returns, both are durable, and changes may follow.
+    /// Writes the snapshot and the first record. Both are durable on return, and changes may follow.
     ///
     /// # Errors
-    /// If one of them could not be made durable: then nothing may be changed.
+    /// If one of them could not be made durable; then nothing may be changed.
     pub fn begin(mut store: Box<dyn JournalStore>, snapshot: Snapshot) -> Result<Self, JournalError> {
         let place = store.place();
         let bytes = serde_json::to_vec_pretty(&snapshot)
@@ -41,11 +41,10 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Reads a journal again. A torn tail is cut off, durably, so that new records follow whole ones.
+    /// Reopens a journal. A torn tail is durably removed, so that new records follow complete ones.
     ///
     /// # Errors
-    /// [`JournalError::NotBegun`] if nothing was changed by it, [`JournalError::Corrupt`] if it is not as it
-    /// was written.
+    /// [`JournalError::NotBegun`] if it changed nothing, [`JournalError::Corrupt`] if it is damaged.
     pub fn reopen(mut store: Box<dyn JournalStore>) -> Result<Self, JournalError> {
         let place = store.place();
         let not_begun = || JournalError::NotBegun { path: place.clone() };
@@ -71,7 +70,7 @@ impl Journal {
     /// Opens the journal in `directory`.
     ///
     /// # Errors
-    /// As [`Journal::reopen`].
+    /// Fails as [`Journal::reopen`] does.
     pub fn open(directory: &Path) -> Result<Self, JournalError> {
         Self::reopen(Box::new(DirectoryStore::open(directory)?))
     }
@@ -81,7 +80,7 @@ impl Journal {
         self.store.place()
     }
 
-    /// Returns the state of everything before the change.
+    /// Returns the state before the change.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
@@ -91,9 +90,8 @@ impl Journal {
         &self.entries
     }
 
-    /// Adds a record that is durable, at the latest, when the next [`Journal::record`] returns: for what need
-    /// not be known before another thing is begun. A cut may lose it, and then what it says is looked up at
-    /// the disk.
+    /// Adds a record that becomes durable with the next [`Journal::record`] at the latest, for facts not
+    /// needed before the next action. If a power cut loses it, the fact is determined from the disk.
     ///
     /// # Errors
     /// If an earlier record could not be made durable.
@@ -108,13 +106,13 @@ impl Journal {
         Ok(())
     }
 
-    /// Adds a record, which is durable when this returns, and so are all before it.
+    /// Adds a record, which is durable on return, as are all before it.
     ///
     /// # Errors
     /// If it could not be made durable; every later call then fails, too.
     pub fn record(&mut self, record: Record) -> Result<(), JournalError> {
         self.note(record)?;
-        // A failed sync is reported once and then forgotten by the kernel: trying again would prove nothing.
+        // The kernel reports a failed sync once and then forgets it, so a retry would prove nothing.
         self.latched = true;
         self.store.append(LOG, &self.noted)?;
         self.latched = false;
@@ -123,7 +121,7 @@ impl Journal {
     }
 }
 
-/// Records are numbered from 0, so that a missing one is noticed.
+/// Checks the number of a record; numbers start at 0, so that a missing one is noticed.
 fn in_place(index: usize, entry: &Entry) -> Result<(), String> {
     let is_next = entry.n == index as u64;
     is_next
@@ -144,7 +142,7 @@ fn corrupt(path: &Path, what: String) -> JournalError {
 }
 
 impl Journal {
-    /// Returns the disks for which a step of the apply was about to be carried out.
+    /// Returns the disks for which an apply step was about to be executed.
     pub fn begun(&self) -> HashSet<String> {
         let names = self.entries.iter().filter_map(|entry| match &entry.record {
             Record::Intent { phase: Phase::Apply, disk, .. } => Some(disk.clone()),
@@ -154,11 +152,11 @@ impl Journal {
     }
 }
 
-/// Returns the snapshot of the journal in `directory`, read as it is: another plumb may be writing the
-/// journal now.
+/// Returns the snapshot of the journal in `directory` without locking: another process may be writing the
+/// journal.
 ///
 /// # Errors
-/// [`JournalError::NotBegun`] where there is none, [`JournalError::Corrupt`] if it is not as it was written.
+/// [`JournalError::NotBegun`] if there is none, [`JournalError::Corrupt`] if it is damaged.
 pub fn snapshot_of(directory: &Path) -> Result<Snapshot, JournalError> {
     let path = directory.join(SNAPSHOT);
     let not_begun = || JournalError::NotBegun { path: directory.to_owned() };
@@ -174,7 +172,7 @@ pub fn snapshot_of(directory: &Path) -> Result<Snapshot, JournalError> {
 /// Returns the journals below `root`, oldest first.
 ///
 /// # Errors
-/// If the directory cannot be read. One that does not exist holds none.
+/// If the directory cannot be read. A missing one has none.
 pub fn list(root: &Path) -> Result<Vec<PathBuf>, JournalError> {
     let mut found = file::list(root)?;
     found.retain(|path| path.join(SNAPSHOT).is_file());

@@ -1,22 +1,23 @@
-//! Record of what an apply did, kept so that it can be continued or undone whenever it was cut off.
+//! Journal of an apply, from which it can be resumed or undone after any interruption.
 //!
 //! ```text
 //!   ROOT/lock                   held (flock) while an apply, a resume or a rollback runs
-//!   ROOT/APPLY-ID/snapshot.json everything as it was, with the plan: durable before the journal begins
-//!   ROOT/APPLY-ID/journal.log   one line for each record: what announces a step is durable before it
+//!   ROOT/APPLY-ID/snapshot.json earlier state, with the plan: durable before the journal begins
+//!   ROOT/APPLY-ID/journal.log   records, one line each; one that announces a step is durable before it
 //!
 //!   before the first change: snapshot, begun(sum of the snapshot)
 //!   for each step:           intent (durable), THE STEP, done (durable with the next intent)
 //!   for each disk:           verified | mismatch           at the end: complete | stopped
 //! ```
-//! What a cut leaves, and what follows from it:
+//! State after a crash, and the consequences:
 //! 1. no snapshot, or no `begun`: nothing was changed;
-//! 2. an `intent` without `done`: that one step may have happened or not. Steps are such that both are mended
-//!    by looking at the disk again, and only at the disk;
-//! 3. half a line at the end: that record was not written, so what it was to announce did not begin.
+//! 2. an `intent` without `done`: that step may have happened or not. All steps are designed so that reading
+//!    the disk again, and only that, resolves both cases;
+//! 3. a partial line at the end: that record was not written, so the announced action did not start.
 //!
-//! A line that is damaged with whole lines behind it is no cut: the journal is refused with the place. A
-//! journal that could not be made durable takes no further record, so nothing further is changed.
+//! A damaged line followed by complete ones is not the result of a crash: the journal is refused, with the
+//! position. A journal that could not be made durable accepts no further records, so nothing further is
+//! changed.
 
 mod error;
 mod lock;

@@ -2,29 +2,29 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One line of a journal.
+/// A line of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Number of the record, from 0 without a gap.
     pub n: u64,
-    /// When it was written: RFC 3339.
+    /// Time of writing: RFC 3339.
     pub at: String,
     /// Content of the record.
     #[serde(flatten)]
     pub record: Record,
 }
 
-/// Forwards to what was planned, or back to what was.
+/// Direction: forward to the plan, or back to the snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// Towards the state that was asked for.
+    /// Towards the requested state.
     Apply,
     /// Back to the snapshot.
     Rollback,
 }
 
-/// One record.
+/// A journal record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "kebab-case")]
 pub enum Record {
@@ -35,16 +35,16 @@ pub enum Record {
         /// SHA-256 of the snapshot's file.
         snapshot: String,
     },
-    /// A resume or a rollback goes on with this journal.
+    /// A resume or rollback continues this journal.
     Reopened {
-        /// Phase that begins: what the run is about to do.
+        /// Phase of the run that starts.
         phase: Phase,
-        /// The boot that it runs in.
+        /// Identifier of the boot of that run.
         boot_id: String,
     },
-    /// A step is about to be carried out.
+    /// A step is about to be executed.
     Intent {
-        /// Phase that the record belongs to.
+        /// Phase of the step.
         phase: Phase,
         /// The disk's name.
         disk: String,
@@ -52,55 +52,55 @@ pub enum Record {
         step: usize,
         /// The step in words.
         words: String,
-        /// Bytes that are sent or written.
+        /// Bytes sent or written.
         bytes: Vec<String>,
     },
-    /// The step before was carried out, and the device or the kernel took it.
+    /// The step was executed, and the device or the kernel accepted it.
     Done {
-        /// Phase that the record belongs to.
+        /// Phase of the step.
         phase: Phase,
         /// The disk's name.
         disk: String,
         /// The step's number.
         step: usize,
     },
-    /// The step before was refused, or failed.
+    /// The step was refused or failed.
     StepFailed {
-        /// Phase that the record belongs to.
+        /// Phase of the step.
         phase: Phase,
         /// The disk's name.
         disk: String,
         /// The step's number.
         step: usize,
-        /// Why.
+        /// Error.
         error: String,
     },
-    /// The device and the kernel were read back and are as they should be.
+    /// The device and the kernel were read back and match the goal.
     Verified {
-        /// Phase that the record belongs to.
+        /// Phase of the disk's change.
         phase: Phase,
         /// The disk's name.
         disk: String,
     },
-    /// They are not.
+    /// The device or the kernel does not match the goal.
     Mismatch {
-        /// Phase that the record belongs to.
+        /// Phase of the disk's change.
         phase: Phase,
         /// The disk's name.
         disk: String,
         /// Difference: what was expected and what was found.
         found: String,
     },
-    /// The run ended before all was done.
+    /// The run ended early.
     Stopped {
-        /// Phase that the record belongs to.
+        /// Phase of the run.
         phase: Phase,
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// All was done and verified.
+    /// Everything was done and verified.
     Complete {
-        /// Phase that the record belongs to.
+        /// Phase of the run.
         phase: Phase,
     },
 }

@@ -1,4 +1,4 @@
-//! Where a journal is kept: a directory whose files are durable when a call returns.
+//! Storage of a journal: a directory whose files are durable when a call returns.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -13,23 +13,23 @@ pub trait JournalStore: Send {
     /// Returns the directory of the store, for messages.
     fn place(&self) -> PathBuf;
 
-    /// Returns the whole file; none if there is no such file.
+    /// Returns the contents of a file; `None` if it does not exist.
     ///
     /// # Errors
-    /// As the file system answers.
+    /// Fails as the file system does.
     fn read(&self, name: &str) -> Result<Option<Vec<u8>>, JournalError>;
 
-    /// Makes `bytes` the whole content of the file: after a power cut it holds the old content or the new.
+    /// Replaces the contents of the file with `bytes`: after a power cut it has either the old or the new
+    /// contents.
     ///
     /// # Errors
-    /// As the file system answers.
+    /// Fails as the file system does.
     fn replace(&mut self, name: &str, bytes: &[u8]) -> Result<(), JournalError>;
 
-    /// Adds `bytes` to the end of the file: after a power cut they may be there in part, until this has
-    /// returned.
+    /// Appends `bytes` to the file: after a power cut before the return, a part of them may be there.
     ///
     /// # Errors
-    /// As the file system answers.
+    /// Fails as the file system does.
     fn append(&mut self, name: &str, bytes: &[u8]) -> Result<(), JournalError>;
 }
 
@@ -37,17 +37,17 @@ pub trait JournalStore: Send {
 #[derive(Debug)]
 pub struct DirectoryStore {
     directory: PathBuf,
-    /// The file that was appended to last, kept open: one open for each record would be felt with a thousand
+    /// Last file that was appended to, kept open, because opening it for each record is slow with a thousand
     /// disks.
     open: Option<(String, File)>,
 }
 
 impl DirectoryStore {
-    /// Makes the directory `root/id`, and `root` where it is missing, for root's eyes only. If `id` is taken,
-    /// a number is added to it.
+    /// Creates the private directory `root/id`, and `root` if it is missing. If `id` is taken, a number is
+    /// appended.
     ///
     /// # Errors
-    /// As the file system answers.
+    /// Fails as the file system does.
     pub fn create(root: &Path, id: &str) -> Result<Self, JournalError> {
         make_root(root)?;
         for attempt in 0..1000 {
@@ -65,7 +65,7 @@ impl DirectoryStore {
         Err(failed("make", &root.join(id))(io::ErrorKind::AlreadyExists.into()).into())
     }
 
-    /// Returns the directory of an apply that was begun before.
+    /// Opens the directory of an earlier apply.
     ///
     /// # Errors
     /// [`JournalError::NotBegun`] if there is no such directory.
@@ -89,7 +89,7 @@ impl DirectoryStore {
                     .mode(0o600)
                     .open(&path)
                     .map_err(failed("open", &path))?;
-                // The name must last as well as what is written to it.
+                // The name must be as durable as the contents.
                 file::sync_directory(&self.directory)?;
                 (name.to_owned(), file)
             }
@@ -108,7 +108,7 @@ impl JournalStore for DirectoryStore {
     }
 
     fn replace(&mut self, name: &str, bytes: &[u8]) -> Result<(), JournalError> {
-        // An open descriptor would go on with the file that is replaced.
+        // An open descriptor would refer to the replaced file.
         self.open = None;
         Ok(file::replace(&self.directory.join(name), bytes, Mode::Exactly(0o600), Lasting::Durable)?)
     }
@@ -121,8 +121,7 @@ impl JournalStore for DirectoryStore {
     }
 }
 
-/// Makes the root of all journals, which only its owner may look into: serial numbers and mounts are nobody
-/// else's business.
+/// Creates the private root of all journals, which contain serial numbers and mounts.
 pub(super) fn make_root(root: &Path) -> Result<(), JournalError> {
     Ok(file::make_directory(root, 0o700)?)
 }

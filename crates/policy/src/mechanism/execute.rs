@@ -1,4 +1,4 @@
-//! Carries out one step of a plan.
+//! Execution of one step of a plan.
 
 use plumb_block::Errno;
 
@@ -9,18 +9,18 @@ use crate::gateway::{Gateway, GatewayError};
 /// Outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Execution {
-    /// The step was carried out.
+    /// The step was executed.
     Done,
-    /// The step was not needed: what it is for holds already.
+    /// The step was unnecessary, because its goal was already met.
     NotNeeded,
-    /// The kernel refused it, as it may: reading back tells.
+    /// The kernel refused the step, as is permitted; reading back shows the effect.
     Refused,
 }
 
-/// Carries out `step`, unless its goal is already met.
+/// Executes `step`, unless its goal is already met.
 ///
 /// # Errors
-/// As [`Gateway::carry_out`]. Whatever is said here, only reading back tells what is.
+/// Fails as [`Gateway::carry_out`] does. In any case only reading back shows the effect.
 pub fn execute(gateway: &dyn Gateway, step: &Step) -> Result<Execution, GatewayError> {
     if let Some(condition) = &step.after {
         wait(gateway, condition);
@@ -39,7 +39,8 @@ fn holds(gateway: &dyn Gateway, condition: &Condition) -> bool {
     gateway.tree().text(&condition.path).is_ok_and(|says| says == condition.says)
 }
 
-/// Until it holds, or for as long as the slowest adapter takes: reading back then tells what is.
+/// Waits until the condition holds, at most as long as the slowest adapter takes; reading back then shows the
+/// effect.
 fn wait(gateway: &dyn Gateway, condition: &Condition) {
     let start = gateway.now();
     while !holds(gateway, condition) && gateway.now().since(start) < SETTLE_MAX {

@@ -1,4 +1,4 @@
-//! Material for planning a change: read once, then pure.
+//! Material for planning a change: read once, then used by pure functions.
 
 use plumb_linux::probe::{PageControl, ProbedDevice, Request};
 use serde::{Deserialize, Serialize};
@@ -7,13 +7,13 @@ use crate::device::{BlockKind, Reader, kernel_paths};
 use crate::gateway::Disk;
 use crate::view::{DeviceView, Refusal};
 
-/// The command set.
+/// Command set of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// MODE SELECT.
     Scsi,
-    /// SET FEATURES, through libata or a SAS adapter that translates.
+    /// SET FEATURES, through libata or a translating SAS adapter.
     Ata,
     /// Set Features 06h.
     Nvme,
@@ -30,20 +30,20 @@ pub struct Above {
     pub write_cache: String,
 }
 
-/// Facts about a disk that is to be changed.
+/// Facts about a disk to be changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Material {
     /// The disk.
     pub disk: Disk,
-    /// How it is switched.
+    /// Command set for switching.
     pub kind: Kind,
-    /// Answer of the disk to MODE SENSE(10) for the caching page, current values.
+    /// The disk's answer to MODE SENSE(10) for the caching page, current values.
     pub mode_page: Option<Vec<u8>>,
-    /// True if its cache is on.
+    /// True if the disk's cache is enabled.
     pub wce: bool,
-    /// State that the cache starts with after a power cut, where the drive can tell.
+    /// State of the cache after a power cut, if the drive reports it.
     pub saved: Option<bool>,
-    /// True if it can save.
+    /// True if the disk can save the state.
     pub saveable: bool,
     /// The path of queue/write_cache.
     pub write_cache: String,
@@ -60,10 +60,10 @@ pub struct Material {
 }
 
 impl Material {
-    /// Reads what is needed to change the disk of `view`, which was read just now.
+    /// Reads what is needed to change the disk of `view`, which must be up to date.
     ///
     /// # Errors
-    /// The [`Refusal`] of the view, or one that names what is missing.
+    /// The [`Refusal`] of the view, or one for missing material.
     pub fn read(reader: &Reader<'_>, view: &DeviceView) -> Result<Self, Refusal> {
         if let Some(refusal) = &view.refusal {
             return Err(refusal.clone());

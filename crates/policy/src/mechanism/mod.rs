@@ -1,9 +1,9 @@
-//! How a write cache is switched, for each kind of disk: which steps in which order, and how it is known that
-//! they have done what they should.
+//! Switching of write caches, for each kind of disk: the steps in order, and the verification of their
+//! effect.
 //!
-//! Planning is pure: [`Material`] holds what was read, [`steps()`] and [`heal`] turn it into [`Step`]s, which
-//! can be printed with their bytes ([`crate::explain`]), written into a plan, and carried out one by one by
-//! [`execute()`]. [`settle`] then reads the device and the kernel back until they agree with the [`Goal`].
+//! Planning is pure: [`Material`] holds the facts, and [`steps()`] and [`heal`] convert it to [`Step`]s,
+//! which can be printed with their bytes ([`crate::explain`]), written into a plan, and executed one by one
+//! by [`execute()`]. [`settle`] then reads the device and the kernel back until they match the [`Goal`].
 
 mod execute;
 mod material;
@@ -19,42 +19,42 @@ pub use steps::{heal, needs_healing, release_sct, steps};
 use crate::gateway::{Change, Disk};
 use crate::state::State;
 
-/// State that a disk is to be brought to.
+/// Goal for a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Goal {
-    /// The state.
+    /// State of the cache.
     pub state: State,
-    /// State that the drive itself is to start with after a power cut; `None`: whatever it started with until
-    /// now. Only for drives that can save. An ATA drive can save the value of `state` alone.
+    /// State of the cache after a power cut; `None`: unchanged. Only for drives that can save it. An ATA
+    /// drive can only save the value of `state`.
     pub saved: Option<bool>,
 }
 
-/// One step.
+/// A step of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// The disk, or the dm device above it.
+    /// Disk, or dm device above it.
     pub disk: Disk,
     /// Change that the step makes.
     pub change: Change,
     /// Purpose of the step, in a few words.
     pub why: String,
-    /// Waited for, at most two seconds, before it is carried out: libata takes notice of a change only later.
+    /// Condition to wait for, at most two seconds, before the step: libata notices a change with a delay.
     pub after: Option<Condition>,
-    /// Left out if, when its turn comes, this holds already.
+    /// Condition under which the step is skipped.
     pub only_unless: Option<Condition>,
-    /// EINVAL is taken for an answer: what was achieved is seen when reading back.
+    /// True if EINVAL is acceptable; reading back shows the effect.
     pub may_be_refused: bool,
 }
 
 impl Step {
-    /// Creates a step that is always carried out, and whose failure is one.
+    /// Creates an unconditional step whose failure counts.
     pub(crate) fn new(disk: &Disk, change: Change, why: &str) -> Self {
         let (disk, why) = (disk.clone(), why.to_owned());
         Self { disk, change, why, after: None, only_unless: None, may_be_refused: false }
     }
 }
 
-/// Content of a file of the kernel, as a condition.
+/// Required contents of a file of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
     /// Absolute path of the file.

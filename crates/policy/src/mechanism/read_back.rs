@@ -1,4 +1,4 @@
-//! Reading back: what the device and the kernel say now, and whether that is what was wanted.
+//! Reading back of the device's and the kernel's state, and comparison with the goal.
 
 use std::fmt;
 
@@ -14,29 +14,30 @@ use crate::gateway::{Gateway, Query};
 use crate::state::{State, on_off};
 use crate::wire::{ata, sct};
 
-/// libata reads a drive again within 32 ms of a change; this is for slow adapters.
+/// Maximum wait for agreement. libata reads a drive again within 32 ms of a change; slow adapters take
+/// longer.
 pub(crate) const SETTLE_MAX: Nanos = Nanos(2_000_000_000);
 pub(crate) const POLL: Nanos = Nanos(4_000_000);
 
-/// State that the device and the kernel report.
+/// State reported by the device and the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadBack {
-    /// True if the drive's cache is on; null if the drive did not answer.
+    /// True if the drive's cache is enabled; null if the drive did not answer.
     pub wce: Option<bool>,
-    /// State that the cache starts with after a power cut: the saved value, for ATA what SCT forces.
+    /// State of the cache after a power cut: the saved value, or for ATA the state forced by SCT.
     pub saved: Option<bool>,
     /// queue/write_cache.
     pub write_cache: Option<String>,
     /// cache_type.
     pub cache_type: Option<String>,
-    /// The names of the dm devices above that drop flushes.
+    /// Names of dm devices above that drop flushes.
     pub dropping_above: Vec<String>,
 }
 
-/// Something that is not as it should be.
+/// A difference from the goal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disagreement {
-    /// Name of what was read.
+    /// Name of the property.
     pub what: String,
     /// Value that was found.
     pub found: String,
@@ -50,18 +51,18 @@ impl fmt::Display for Disagreement {
     }
 }
 
-/// How waiting for agreement ended.
+/// Result of waiting for agreement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// State that was read last.
+    /// Last state read.
     pub found: ReadBack,
-    /// How it differs from the goal; empty if it does not.
+    /// Differences from the goal; empty if it is met.
     pub disagreements: Vec<Disagreement>,
-    /// Time that it took.
+    /// Time waited.
     pub waited: Nanos,
 }
 
-/// Asks the device and the kernel.
+/// Reads the state from the device and the kernel.
 pub fn read_back(gateway: &dyn Gateway, material: &Material) -> ReadBack {
     let text = |path: &str| gateway.tree().text(path).ok();
     let asked = ReadBackQuery { gateway, material };
@@ -139,7 +140,7 @@ impl ReadBackQuery<'_> {
     }
 }
 
-/// Returns how `found` differs from `goal`.
+/// Returns the differences between `found` and `goal`.
 pub fn disagreements(kind: Kind, goal: Goal, found: &ReadBack) -> Vec<Disagreement> {
     let mut list = Vec::new();
     let mut expect = |what: &str, holds: bool, said: String, expected: &str| {
@@ -166,7 +167,8 @@ pub fn disagreements(kind: Kind, goal: Goal, found: &ReadBack) -> Vec<Disagreeme
     }
     let queue = found.write_cache.as_deref();
     match goal.state {
-        // The kernel never learns that the cache of an NVMe drive is off (H7): it sends flushes in vain.
+        // The kernel never learns that the cache of an NVMe drive is disabled (H7), and sends unnecessary
+        // flushes.
         State::Off if kind == Kind::Nvme => {}
         State::Off | State::Protected => {
             expect(
@@ -188,7 +190,7 @@ pub fn disagreements(kind: Kind, goal: Goal, found: &ReadBack) -> Vec<Disagreeme
     list
 }
 
-/// Reads back until device and kernel agree with `goal`, at most two seconds.
+/// Reads back until device and kernel match `goal`, at most two seconds.
 pub fn settle(gateway: &dyn Gateway, material: &Material, goal: Goal) -> Outcome {
     settle_until(gateway, material, |found| {
         let disagreements = disagreements(material.kind, goal, found);
@@ -197,7 +199,7 @@ pub fn settle(gateway: &dyn Gateway, material: &Material, goal: Goal) -> Outcome
     })
 }
 
-/// Reads back for as long as what is found is to be waited with, by `judge`, which also says how it differs.
+/// Reads back while `judge`, which also returns the differences, asks to wait.
 pub(crate) fn settle_until(
     gateway: &dyn Gateway,
     material: &Material,

@@ -1,10 +1,10 @@
-//! Steps of a change, and their order.
+//! Steps of a change in order.
 //!
-//! Off: flushes are let through again, flush, set, flush, the kernel reads the drive again. On: set (by
-//! `cache_type`, which sets and reads again in one), the kernel's view to write back, stale dm tables loaded
-//! again, flush. Protected: on, and as the last step the kernel is told to keep flushes to itself. Whatever
-//! order a power cut finds, the kernel believes in a volatile cache at least as long as there is one, but for
-//! the step that is asked for.
+//! Off: let flushes pass again, flush, set, flush, make the kernel read the drive again. On: set (by
+//! `cache_type`, which sets and reads again in one step), set the kernel's view to write back, reload stale
+//! dm tables, flush. Protected: as on, with a last step that makes the kernel suppress flushes. At any moment
+//! of a power cut, the kernel assumes a volatile cache whenever there is one, except for the requested
+//! suppression.
 
 use super::{Above, Condition, Goal, Kind, Material, Step};
 use crate::gateway::{Change, Disk};
@@ -18,7 +18,8 @@ const WRITE_THROUGH: &str = "write through";
 /// Returns the steps that bring a disk to `goal`; none if it is there.
 ///
 /// # Errors
-/// A [`Refusal`] if the drive cannot do what is asked: save, or both save one value and use another on ATA.
+/// A [`Refusal`] if the drive cannot do what is requested: save the state, or on ATA save another value than
+/// the current one.
 pub fn steps(material: &Material, goal: Goal) -> Result<Vec<Step>, Refusal> {
     if is_there(material, goal) {
         return Ok(Vec::new());
@@ -33,8 +34,8 @@ pub fn steps(material: &Material, goal: Goal) -> Result<Vec<Step>, Refusal> {
     Ok(plan.steps)
 }
 
-/// Returns the steps that make the kernel and the stack above see a cache that is on (traps H1 to H5); none
-/// if it is off: then whatever the kernel believes loses nothing.
+/// Returns the steps that make the kernel and the layers above recognise an enabled cache (traps H1 to H5);
+/// none for a disabled cache, for which the kernel's view does not matter.
 pub fn heal(material: &Material) -> Vec<Step> {
     let mut plan = Plan { material, steps: Vec::new() };
     if material.wce {
@@ -47,7 +48,7 @@ pub fn heal(material: &Material) -> Vec<Step> {
     plan.steps
 }
 
-/// Returns the step that gives the write cache of an ATA drive back to SET FEATURES, for good.
+/// Returns the step that permanently returns control of an ATA drive's write cache to SET FEATURES.
 pub fn release_sct(disk: &Disk) -> Step {
     let change = Change::Scsi {
         cdb: ata::write_log(sct::LOG).to_vec(),
@@ -56,13 +57,12 @@ pub fn release_sct(disk: &Disk) -> Step {
     Step::new(disk, change, "control of the write cache returns to SET FEATURES")
 }
 
-/// Rule 5: equal means nothing to do.
+/// Returns true if the goal is already met, so that nothing needs to be done (rule 5).
 fn is_there(material: &Material, goal: Goal) -> bool {
     let queue = material.write_cache_says.as_deref();
     let cache_type = material.cache_type_says.as_deref().map(|says| says.starts_with(WRITE_BACK));
     let kernel = match goal.state {
-        // A kernel that believes in a cache that is off sends flushes in vain, no more; NVMe is always so
-        // (H7).
+        // Unnecessary flushes for a disabled cache are harmless; with NVMe they are unavoidable (H7).
         State::Off => {
             material.kind == Kind::Nvme || (queue == Some(WRITE_THROUGH) && cache_type != Some(true))
         }
@@ -109,7 +109,7 @@ impl Plan<'_> {
 
     fn off(&mut self, goal: Goal) -> Result<(), Refusal> {
         if self.material.wce {
-            // A flag that was left on the queue would be a trap for whoever switches the cache on again.
+            // A remaining flag of the queue would be a trap when the cache is enabled again.
             self.write_back();
             self.flush("everything in the cache is made durable");
         }
@@ -134,15 +134,15 @@ impl Plan<'_> {
         self.flush("data written before the kernel knew of the cache is made durable");
         if protected {
             let change = self.queue(WRITE_THROUGH);
-            // Whatever the queue says: before the kernel has seen the cache it says the same for another
-            // reason.
+            // Not by the value of the queue: before the kernel has seen the cache, the queue has the same
+            // value for another reason.
             let after = self.seen();
             self.add(change, "flushes are kept from the drive, as was asked for").after = after;
         }
         Ok(())
     }
 
-    /// Sets the drive: first the saved value with the current one, then the current one if it is another.
+    /// Sets the drive: first saved and current value together, then the current value if it differs.
     fn set(&mut self, goal: Goal) -> Result<(), Refusal> {
         let wce = goal.state != State::Off;
         let mut now = self.material.wce;
@@ -161,7 +161,7 @@ impl Plan<'_> {
                 self.add(Change::NvmeAdmin(nvme_command::set_write_cache(wce, false)), why);
             }
             Kind::Virtio => self.cache_type(wce, why)?,
-            // `cache_type` saves whenever the drive can (SP=1 with PS=1), which was not asked for.
+            // `cache_type` also saves if the drive supports it (SP=1 with PS=1), which was not requested.
             Kind::Scsi | Kind::Ata if wce && self.prefers_cache_type() => self.cache_type(true, why)?,
             Kind::Scsi => self.mode_select(wce, mode_page::Save::No, why)?,
             Kind::Ata => {
@@ -171,8 +171,8 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// Returns a `cache_type` that says write back already is stale: some controllers refuse the same value
-    /// again.
+    /// Returns true if `cache_type` should be used. A stale `cache_type` that already says write back should
+    /// not: some controllers refuse an equal value.
     fn prefers_cache_type(&self) -> bool {
         let stale = self.material.cache_type_says.as_deref().is_none_or(|says| says.starts_with(WRITE_BACK));
         let saves = self.material.kind == Kind::Scsi && self.material.saveable;
@@ -190,7 +190,7 @@ impl Plan<'_> {
                 let state = if saved { sct::WriteCache::ForcedOn } else { sct::WriteCache::ForcedOff };
                 let cdb = ata::write_log(sct::LOG).to_vec();
                 self.add(Change::Scsi { cdb, data: sct::set(state, true) }, why);
-                // Ignored by the drive now, but it makes libata read IDENTIFY again.
+                // The drive ignores this command now, but the command makes libata read IDENTIFY again.
                 let cdb = ata::set_write_cache(saved).to_vec();
                 self.add(Change::Scsi { cdb, data: Vec::new() }, "the kernel is told");
             }
@@ -221,7 +221,7 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// sd reads the drive again, without an override that may have been left.
+    /// Makes sd read the drive again, without any remaining override.
     fn look_again(&mut self) {
         if !matches!(self.material.kind, Kind::Scsi | Kind::Ata) {
             return;
@@ -239,7 +239,7 @@ impl Plan<'_> {
         Change::Attribute { path: self.material.write_cache.clone(), text: text.to_owned() }
     }
 
-    /// The kernel has read that the cache is on; its flag on the queue is another matter.
+    /// Returns the condition that the kernel has seen the enabled cache; its queue flag is separate.
     fn seen(&self) -> Option<Condition> {
         let path = self.material.cache_type.clone()?;
         Some(Condition { path, says: WRITE_BACK.to_owned() })
@@ -249,7 +249,8 @@ impl Plan<'_> {
         Condition { path: path.to_owned(), says: says.to_owned() }
     }
 
-    /// The kernel sends flushes. Kernels before 6.11 refuse it while they believe that there is no cache.
+    /// Makes the kernel send flushes. Kernels before 6.11 refuse that while they assume that there is no
+    /// cache.
     fn write_back(&mut self) {
         let change = self.queue(WRITE_BACK);
         let unless = self.unless(&self.material.write_cache.clone(), WRITE_BACK);
@@ -258,7 +259,7 @@ impl Plan<'_> {
         step.may_be_refused = true;
     }
 
-    /// The lowest device first: each takes over what the one below it has by then.
+    /// Reloads dm tables, the lowest first, since each adopts the state of the device below it.
     fn reload(&mut self) {
         for Above { disk, write_cache } in &self.material.above {
             let mut reload = Step::new(disk, Change::ReloadTable, "the dm device sees the cache below it");
@@ -269,7 +270,7 @@ impl Plan<'_> {
     }
 }
 
-/// Returns true if the view shows a trap that [`heal`] heals: H1 to H5.
+/// Returns true if the view shows a trap that [`heal`] can heal: H1 to H5.
 pub fn needs_healing(view: &DeviceView) -> bool {
     const HEALED: [&str; 5] = [
         "h1-temporary-write-through",

@@ -1,4 +1,4 @@
-//! State that is wanted of a disk at every start: one file for each disk.
+//! Desired states of disks at every start, one file for each disk.
 
 use std::path::Path;
 
@@ -14,25 +14,25 @@ use crate::view::DeviceView;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DesiredState {
-    /// WWN, EUI-64, NGUID or `serial.` and the serial number, as `plumb policy show` prints it.
+    /// WWN, EUI-64, NGUID or `serial.` and the serial number, as printed by `plumb policy show`.
     pub identity: String,
-    /// The state that is wanted.
+    /// Desired state.
     pub state: State,
     /// Mechanism that makes it persist.
     pub means: Persistence,
-    /// How the disk is reached, which decides what a rule can do.
+    /// Transport of the disk, which determines what a rule can do.
     pub transport: String,
-    /// Attribute of the kernel that sets the cache: `cache_type` below the SCSI device or the disk, or none.
+    /// Attribute of the kernel for the cache: `cache_type` below the SCSI device or the disk, or none.
     pub cache_type: CacheType,
-    /// The model, for people.
+    /// Model, for display.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The serial number, for people and where there is no WWN.
+    /// Serial number, for display and as identification without a WWN.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serial: Option<String>,
 }
 
-/// Where the kernel lets the cache be set by writing a file.
+/// Location of the kernel's attribute for the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheType {
@@ -40,15 +40,15 @@ pub enum CacheType {
     Scsi,
     /// `cache_type` of a virtio disk.
     Virtio,
-    /// Nowhere.
+    /// The disk has no such attribute.
     Nowhere,
 }
 
 impl DesiredState {
-    /// Returns the desired state that a disk stays as it was read.
+    /// Creates the desired state of a disk from its view.
     ///
     /// # Errors
-    /// If nothing could tell the disk at the next start.
+    /// If the disk cannot be recognised at the next start.
     pub fn from_view(view: &DeviceView, state: State, means: Persistence) -> Result<Self, PersistError> {
         let nameless = || PersistError::Nameless { name: view.name.clone() };
         Ok(Self {
@@ -66,8 +66,7 @@ impl DesiredState {
         })
     }
 
-    /// Returns the name of its file: letters that mean nothing to any program, and a sum so that two
-    /// identities never share one.
+    /// Returns the file name: harmless characters, with a checksum to make it unique.
     pub fn file_name(&self) -> String {
         let plain: String = self
             .identity
@@ -81,10 +80,10 @@ impl DesiredState {
     }
 }
 
-/// Returns all desired states in a directory, by identity. One that does not exist holds none.
+/// Returns all desired states in a directory, ordered by identity. A missing directory has none.
 ///
 /// # Errors
-/// If one of them cannot be read or understood: then none is acted on, for it may be the one that counts.
+/// If one of them cannot be read or parsed; then none is used, since that one may matter.
 pub fn load_desired(directory: &Path) -> Result<Vec<DesiredState>, PersistError> {
     let mut desired_states: Vec<DesiredState> = Vec::new();
     for path in file::list(directory)? {

@@ -1,7 +1,7 @@
-//! Putting the files in place, and taking them away.
+//! Installation and removal of the files that persist policies.
 //!
-//! The desired state is written first and taken away last: whenever this is cut off, what the rule does is
-//! desired. Each file is whole at every moment.
+//! The desired state is written first and removed last: after any interruption, whatever the rule does is
+//! desired. Each file is replaced atomically.
 
 use std::io;
 use std::os::unix::fs::symlink;
@@ -15,21 +15,21 @@ use super::udev;
 use super::unit::{BOOT_UNIT, RESUME_UNIT, SLEEPS, boot_unit, resume_unit};
 use crate::file;
 
-/// Where the files are.
+/// Locations of the files that persist policies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstallPaths {
-    /// `/`, or a directory that stands for it.
+    /// `/`, or a directory in its place.
     pub root: PathBuf,
-    /// The absolute path of plumb, as the rule and the units will call it.
+    /// Absolute path of plumb for the rule and the units.
     pub program: String,
 }
 
 /// Result of an installation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InstallResult {
-    /// Every file that was written or taken away.
+    /// Files that were written or removed.
     pub files: Vec<PathBuf>,
-    /// Commands to run so that the change counts before the next start.
+    /// Commands that make the change effective before the next start.
     pub then_run: Vec<&'static str>,
 }
 
@@ -55,7 +55,7 @@ impl InstallPaths {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// Returns the links by which systemd starts the units: what `systemctl enable` makes.
+    /// Returns the links by which systemd starts the units, as created by `systemctl enable`.
     fn links(&self) -> Vec<(PathBuf, String)> {
         let boot = std::iter::once(("multi-user.target", BOOT_UNIT));
         let resume = SLEEPS.into_iter().map(|target| (target, RESUME_UNIT));
@@ -68,11 +68,10 @@ impl InstallPaths {
     }
 }
 
-/// Makes these desired states last, beside those that were there; a desired state for the same disk is
-/// replaced.
+/// Installs these desired states in addition to existing ones; replaces those for the same disks.
 ///
 /// # Errors
-/// If a file cannot be written. Calling it again mends what was left.
+/// If a file cannot be written. A repeated call repairs the rest.
 pub fn install(
     places: &InstallPaths,
     desired_states: &[DesiredState],
@@ -94,11 +93,10 @@ pub fn install(
     Ok(InstallResult { files, then_run: THEN_RUN.to_vec() })
 }
 
-/// Takes away the desired state for a disk, and with the last one everything else. Nothing is done to the
-/// disk.
+/// Removes the desired state of a disk, and with the last one everything else. The disk is not changed.
 ///
 /// # Errors
-/// If a file cannot be written or taken away. Calling it again mends what was left.
+/// If a file cannot be written or removed. A repeated call repairs the rest.
 pub fn remove(places: &InstallPaths, identity: &str) -> Result<InstallResult, PersistError> {
     let all = load_desired(&places.desired_states())?;
     let (gone, rest): (Vec<DesiredState>, Vec<DesiredState>) =

@@ -1,4 +1,4 @@
-//! Policies that are kept from now on, and that are kept no longer.
+//! Start and end of the persistence of policies.
 
 use plumb_text::shell_word;
 
@@ -13,7 +13,7 @@ use crate::machine::Machine;
 use crate::state::{FoundState, State};
 use crate::view::{DeviceView, Refusal};
 
-/// Makes the present states of disks last. All disks are looked at before anything is written for one.
+/// Persists the present states of disks. All disks are checked before anything is written.
 ///
 /// # Errors
 /// If a disk is refused, or a file cannot be written.
@@ -36,7 +36,7 @@ pub fn keep(
     Ok(install(places, &desired_states)?)
 }
 
-/// Returns the state that is to last; what cannot be brought back is not promised.
+/// Returns the state to persist; one that cannot be restored is refused.
 fn state(machine: &Machine, view: &DeviceView) -> Result<State, Refusal> {
     if let Some(refused) = &view.refusal {
         return Err(refused.clone());
@@ -58,10 +58,10 @@ fn state(machine: &Machine, view: &DeviceView) -> Result<State, Refusal> {
     }
 }
 
-/// Keeps the states of disks no longer; a missing disk is named by its identity.
+/// Ends the persistence for disks; an absent disk must be named by its identity.
 ///
 /// # Errors
-/// If none is kept for a disk, or a file cannot be written or taken away.
+/// If a disk has no persisted state, or a file cannot be written or removed.
 pub fn keep_no_longer(
     machine: &Machine,
     names: &[String],
@@ -82,8 +82,8 @@ pub fn keep_no_longer(
 }
 
 impl InstallPaths {
-    /// Checks that the rule and the units can call plumb by this path: udev and systemd split and expand what
-    /// is not plain.
+    /// Checks that the rule and the units can call plumb by this path: udev and systemd split and expand
+    /// special characters.
     ///
     /// # Errors
     /// [`PersistError::Program`].

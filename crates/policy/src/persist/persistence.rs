@@ -9,15 +9,15 @@ use crate::view::DeviceView;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Persistence {
-    /// The drive keeps it: its saved value is what was asked for.
+    /// The drive: its saved value is the requested one.
     InTheDrive,
     /// The state is set again whenever the disk appears.
     AtEveryStart,
 }
 
-/// Returns how `state` lasts on a disk that was read after it was changed.
+/// Returns the mechanism for `state` on a disk that was read after its change.
 ///
-/// No drive keeps `protected`: the kernel forms its view again at every start.
+/// `protected` never persists in the drive, because the kernel forms its view again at every start.
 pub fn persistence(view: &DeviceView, state: State) -> Persistence {
     let wanted = match state {
         State::Off => false,
@@ -25,7 +25,7 @@ pub fn persistence(view: &DeviceView, state: State) -> Persistence {
         State::Protected => return Persistence::AtEveryStart,
     };
     let kept = view.device.saveable == Some(true) && view.device.saved == Some(wanted);
-    // SCT reports no saved value: a forced state with its option bit is kept, and read back as forced.
+    // SCT has no saved value: a forced state with its option bit persists, and is read back as forced.
     let forced = match view.device.sct.as_deref() {
         Some("forced-on") => Some(true),
         Some("forced-off") => Some(false),

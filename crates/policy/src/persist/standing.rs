@@ -1,4 +1,4 @@
-//! Requested, held, proven or lost: what is known of each policy that is to last.
+//! Confidence in each persisted policy: requested, held, proven or lost.
 
 use std::path::Path;
 
@@ -12,86 +12,85 @@ use crate::state::{State, on_off};
 use crate::time_text::now_text;
 use crate::view::DeviceView;
 
-/// How sure it is that a policy outlasts a power cycle.
+/// Confidence that a policy persists across a power cycle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "standing")]
 pub enum Certainty {
-    /// The state was set, and nothing has tested it.
+    /// The state was set but not tested.
     Requested,
-    /// A later boot found it. Whether the drive was without power meanwhile is not known, or it was not.
+    /// A later boot found the state. The drive did not lose power in between, or does not reveal it.
     HeldOverReboot {
-        /// When: RFC 3339.
+        /// Time: RFC 3339.
         at: String,
-        /// Evidence: what was read.
+        /// Evidence.
         evidence: String,
     },
     /// The state was found after the drive had counted a power cycle.
     Proven {
-        /// When: RFC 3339.
+        /// Time: RFC 3339.
         at: String,
-        /// Evidence: what was read.
+        /// Evidence.
         evidence: String,
     },
-    /// A later boot, or a reading after a power cycle, did not find it.
+    /// A later boot, or a reading after a power cycle, did not find the state.
     Lost {
-        /// When: RFC 3339.
+        /// Time: RFC 3339.
         at: String,
-        /// Evidence: what was read.
+        /// Evidence.
         evidence: String,
     },
 }
 
-/// One policy that is to last.
+/// A persisted policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptPolicy {
     /// The disk.
     pub identity: String,
-    /// State that was requested.
+    /// Requested state.
     pub state: State,
     /// Mechanism that makes it persist.
     pub means: Persistence,
-    /// When it was set: RFC 3339.
+    /// Time of setting: RFC 3339.
     pub requested_at: String,
-    /// The boot in which it was set, or in which it was last found lost: what is found later in this boot
-    /// proves nothing.
+    /// Boot in which the state was set, or last found lost; later readings in this boot prove nothing.
     pub boot_id: String,
-    /// How often the drive had been powered on then, where it counts that.
+    /// Number of power-ons of the drive at that time, if counted.
     pub power_cycles: Option<u64>,
-    /// How sure it is.
+    /// Confidence.
     #[serde(flatten)]
     pub standing: Certainty,
 }
 
-/// All of them, in a file.
+/// File of all persisted policies.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
-    /// One for each disk, by identity.
+    /// Persisted policy of each disk, by identity.
     pub kept: Vec<KeptPolicy>,
 }
 
-/// Reading that a setting is compared with later.
+/// Reading for later comparison.
 #[derive(Debug, Clone, Copy)]
 pub struct Reading<'a> {
-    /// The disk as it is now.
+    /// Present view of the disk.
     pub view: &'a DeviceView,
-    /// The boot in which it was read.
+    /// Boot of the reading.
     pub boot_id: &'a str,
-    /// How often the disk was powered on, where it counts that.
+    /// Number of power-ons of the disk, if counted.
     pub power_cycles: Option<u64>,
 }
 
 impl<'a> Reading<'a> {
-    /// Returns the reading of `view`, which `reader` gave, in this boot.
+    /// Creates the reading of `view`, obtained from `reader`, in this boot.
     pub fn new(reader: &Reader<'_>, view: &'a DeviceView, boot_id: &'a str) -> Self {
         Self { view, boot_id, power_cycles: reader.power_cycles(view) }
     }
 }
 
 impl Ledger {
-    /// Reads the file; one that does not exist holds nothing.
+    /// Reads the file; a missing one is empty.
     ///
     /// # Errors
-    /// If it cannot be read or understood.
+    /// If the file cannot be read or parsed.
     pub fn load(path: &Path) -> Result<Self, PersistError> {
         let Some(bytes) = file::read(path)? else { return Ok(Self::default()) };
         serde_json::from_slice(&bytes)
@@ -101,16 +100,16 @@ impl Ledger {
     /// Writes the file durably.
     ///
     /// # Errors
-    /// As the file system answers.
+    /// Fails as the file system does.
     pub fn save(&self, path: &Path) -> Result<(), PersistError> {
         let encoded = serde_json::to_vec_pretty(self).map_err(std::io::Error::from);
         Ok(file::publish(path, &encoded.map_err(file::failed("encode", path))?)?)
     }
 
-    /// Notes that a policy was set, in this boot. What was known of the disk before counts no more.
+    /// Records that a policy was set in this boot, and discards earlier knowledge of the disk.
     ///
     /// # Errors
-    /// If nothing could tell the disk later.
+    /// If the disk cannot be recognised later.
     pub fn request(
         &mut self,
         reading: Reading<'_>,
@@ -133,30 +132,29 @@ impl Ledger {
         Ok(())
     }
 
-    /// Takes a disk out. Whether it was there.
+    /// Removes a disk. Returns true if it was there.
     pub fn forget(&mut self, identity: &str) -> bool {
         let before = self.kept.len();
         self.kept.retain(|kept| kept.identity != identity);
         self.kept.len() < before
     }
 
-    /// Reads the disk of this identity, if it is here, and updates what is known of it; see
-    /// [`update`](Self::update).
+    /// Reads the disk with this identity, if present, and updates its entry; see [`update`](Self::update).
     pub fn look(&mut self, reader: &Reader<'_>, identity: &str) -> bool {
         let view = reader.find(identity).and_then(|disk| reader.one(&disk.name).ok());
         view.is_some_and(|view| self.update(Reading::new(reader, &view, &reader.boot_id())))
     }
 
-    /// Reads all disks that it has, as [`look`](Self::look) does; whether anything new is known.
+    /// Reads all recorded disks, as [`look`](Self::look) does. Returns true if there is news.
     pub fn look_at_all(&mut self, reader: &Reader<'_>) -> bool {
         let identities: Vec<String> = self.kept.iter().map(|kept| kept.identity.clone()).collect();
         identities.iter().filter(|identity| self.look(reader, identity)).count() > 0
     }
 
-    /// Holds a reading against what was requested; whether anything is known now that was not before.
+    /// Compares a reading with the requested state. Returns true if there is news.
     ///
-    /// Nothing follows from a reading in the same boot, unless the drive counts that it was off. What is
-    /// proven stays so until it is lost.
+    /// A reading in the same boot proves nothing, unless the drive has counted a power-off. A proven state
+    /// stays so until it is lost.
     pub fn update(&mut self, reading: Reading<'_>) -> bool {
         let identity = reading.view.identity.as_deref();
         let Some(kept) = self.kept.iter_mut().find(|kept| Some(kept.identity.as_str()) == identity) else {
@@ -166,7 +164,7 @@ impl Ledger {
             return false;
         };
         if matches!(standing, Certainty::Lost { .. }) {
-            // A state that is set again in this boot is not proof that it lasts.
+            // A state that is set again in this boot does not prove that it persists.
             kept.boot_id = reading.boot_id.to_owned();
             kept.power_cycles = reading.power_cycles.or(kept.power_cycles);
         }
@@ -175,7 +173,7 @@ impl Ledger {
     }
 }
 
-/// Returns true if `now` says more than what is known.
+/// Returns true if `now` adds to what is known.
 const fn is_news(now: &Certainty, known: &Certainty) -> bool {
     match now {
         Certainty::Requested => false,
@@ -185,14 +183,14 @@ const fn is_news(now: &Certainty, known: &Certainty) -> bool {
     }
 }
 
-/// Test that a setting has been through since it was set.
+/// Test that a setting has undergone since it was set.
 #[derive(Clone, Copy)]
 enum Test {
     /// Number of power cycles, counted by the drive.
     PowerCycles(u64),
-    /// A start of the kernel, while the drive counted no power cycle.
+    /// A reboot, while the drive counted no power cycle.
     RebootWithPower,
-    /// A start of the kernel; the drive does not say whether its power was off.
+    /// A reboot; the drive does not reveal whether its power was off.
     Reboot,
 }
 

@@ -1,15 +1,15 @@
-//! The udev rules: set a disk again whenever the kernel says that it has appeared or changed.
+//! udev rules that set a disk again whenever the kernel reports that it has appeared or changed.
 //!
-//! A disk is known by `wwid`, which the kernel makes from its designators, or by its serial number: never by
-//! its name, so `sdaa` and every later name is covered like `sda`. Where the kernel sets the cache by writing
-//! `cache_type` the rule does that itself: nothing has to be started, and the kernel looks at the drive again
-//! in the same step. It does so only where the kernel's view differs, so that events that follow one another
-//! change nothing, and controllers that refuse the same value twice are left alone. NVMe and `protected`,
-//! which rests on a claim that may end, need the program.
+//! A rule recognises a disk by `wwid`, which the kernel makes from its designators, or by its serial number,
+//! never by its name, which may change. If the disk has `cache_type`, the rule writes it: no program is
+//! started, and the kernel reads the drive again in the same step. The rule writes only a value that differs
+//! from the kernel's view, so that repeated events change nothing, and controllers that refuse an equal value
+//! are left alone. For NVMe, and for `protected`, which relies on a claim that may expire, the rule starts
+//! plumb.
 //!
-//! Limitation: a rule sees the kernel's view alone. A drive whose cache was switched behind the kernel's back
-//! is found by the unit and by `plumb policy watch`. A write-protected disk is left alone, for there the
-//! kernel turns the cache off when it is told to turn it on.
+//! Limitation: a rule sees only the kernel's view. A drive whose cache was switched without the kernel's
+//! knowledge is found by the unit and by `plumb policy watch`. A write-protected disk is not touched, since
+//! the kernel disables its cache when asked to enable it.
 
 use std::fmt::Write as _;
 
@@ -17,10 +17,10 @@ use super::desired::{CacheType, DesiredState};
 use super::persistence::Persistence;
 use crate::state::State;
 
-/// Returns the rules for all desired states that no drive keeps. `program` is the absolute path of plumb,
-/// `directory` that of the desired states.
+/// Returns the rules for all desired states that do not persist in the drive. `program` is the absolute path
+/// of plumb, `directory` that of the desired states.
 ///
-/// `program` and `directory` are plain: they hold nothing that udev or a shell would expand.
+/// `program` and `directory` must not contain characters that udev or a shell would expand.
 pub fn rules(desired_states: &[DesiredState], program: &str, directory: &str) -> String {
     let mut text = String::from(
         "# Made by plumb from /etc/plumb/policy.d: `plumb policy persist` overwrites this file.\n\
@@ -66,13 +66,13 @@ fn one(text: &mut String, desired: &DesiredState) {
         writeln!(text, "{matcher}, ENV{{PLUMB_POLICY}}=\"{}\"", action(desired)).ok();
     }
     if desired.identity.starts_with("serial.") && desired.transport == "usb" {
-        // The serial number that udev reports is that of the bridge, which need not be that of the disk:
-        // plumb identifies the disk itself.
+        // The serial number that udev reports is the bridge's, which may differ from the disk's: plumb
+        // identifies the disk itself.
         push(text, r#"SUBSYSTEMS=="usb", ENV{PLUMB_POLICY}=="", ENV{PLUMB_POLICY}="enforce""#);
     }
 }
 
-/// Returns the udev matches that identify the disk; any of them is enough.
+/// Returns the udev matches that identify the disk; any one of them is sufficient.
 fn matchers(desired: &DesiredState) -> Vec<String> {
     let Some(serial) = desired.identity.strip_prefix("serial.") else {
         return vec![format!(r#"ATTRS{{wwid}}=="{}""#, pattern(&desired.identity))];
@@ -84,11 +84,11 @@ fn matchers(desired: &DesiredState) -> Vec<String> {
     if desired.transport.starts_with("nvme") {
         return vec![format!(r#"ATTRS{{serial}}=="{exact}""#)];
     }
-    // scsi_id takes the first from the identification page, where it may be cut off, and the second from the
-    // page of the serial number. White space is written as one underscore.
+    // scsi_id takes ID_SERIAL_SHORT from the identification page, where it may be truncated, and
+    // ID_SCSI_SERIAL from the serial number page. White space is replaced by one underscore.
     let words: Vec<String> = serial.split_whitespace().map(pattern).collect();
     if words.is_empty() {
-        // An empty value would mean every disk that has none.
+        // An empty value would match every disk without a serial number.
         return Vec::new();
     }
     let loose = words.join("?");
@@ -105,8 +105,9 @@ fn action(desired: &DesiredState) -> &'static str {
     }
 }
 
-/// Returns a value as a pattern of udev: what would mean something in a pattern, or end the text, stands for
-/// any one letter. udev(7). A letter beyond ASCII may be several bytes for it, of which one is not all.
+/// Returns a value as a pattern of udev (udev(7)). `?` replaces a character that is special in a pattern or
+/// would end the text. `*` replaces a character outside ASCII, which is several bytes to udev, and a control
+/// character.
 fn pattern(value: &str) -> String {
     value
         .chars()
@@ -118,7 +119,7 @@ fn pattern(value: &str) -> String {
         .collect()
 }
 
-/// Returns the value as it may stand in a comment: control characters become spaces.
+/// Replaces control characters by spaces, for use in a comment.
 fn plain(value: &str) -> String {
     value.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }

@@ -1,11 +1,11 @@
-//! The systemd units: at boot, and after sleep, every desired state is looked at and mended.
+//! systemd units that check and correct every desired state at boot and after sleep.
 
 /// The unit at boot.
 pub const BOOT_UNIT: &str = "plumb-policy.service";
-/// The unit after sleep: many drives forget their cache setting when their power goes.
+/// Unit after sleep: many drives lose their cache setting with their power.
 pub const RESUME_UNIT: &str = "plumb-policy-resume.service";
 
-/// Targets of systemd that put the machine to sleep. systemd.special(7).
+/// systemd targets for sleep. systemd.special(7).
 pub(super) const SLEEPS: [&str; 4] =
     ["suspend.target", "hibernate.target", "hybrid-sleep.target", "suspend-then-hibernate.target"];
 

@@ -10,35 +10,34 @@ use crate::view::{DeviceSide, Holder, KernelSide, Protection};
 
 use super::hash;
 
-/// Request of a plan.
+/// Requested result of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlanRequest {
-    /// The cache is to be off: [`State::Off`].
+    /// Disabled cache: [`State::Off`].
     Off,
-    /// The cache is to be on: [`State::On`].
+    /// Enabled cache: [`State::On`].
     On,
-    /// The disk is to be in [`State::Protected`].
+    /// Protected cache: [`State::Protected`].
     Protected,
-    /// The views of the kernel and of the layers above are brought to what the drive says; the drive stays as
-    /// it is.
+    /// Views of the kernel and of the layers above that match the drive, which is not changed.
     Heal,
 }
 
-/// Planned changes.
+/// A plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// Always [`Plan::SCHEMA`].
     pub schema: String,
-    /// SHA-256 over all else, as JSON with sorted keys and without white space: `sha256:` and 64 hexadecimal
-    /// digits.
+    /// SHA-256 over everything else, as JSON with sorted keys and without white space: `sha256:` and 64
+    /// hexadecimal digits.
     pub hash: String,
-    /// When it was made: RFC 3339.
+    /// Time of creation: RFC 3339.
     pub made_at: String,
-    /// The boot in which it was made. Names of disks mean nothing in another one.
+    /// Boot in which the plan was made. In another boot, names of disks mean nothing.
     pub boot_id: String,
-    /// The kernel's release.
+    /// Kernel release.
     pub kernel: Option<String>,
     /// Requested state.
     pub asked: PlanRequest,
@@ -46,102 +45,101 @@ pub struct Plan {
     pub changes: Vec<PlannedChange>,
     /// Disks that are not changed although that was requested.
     pub refused: Vec<RefusedDisk>,
-    /// Disks that are in the requested state already.
+    /// Disks that already are in the requested state.
     pub unchanged: Vec<UnchangedDisk>,
 }
 
-/// One disk that is changed.
+/// A planned change of one disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannedChange {
-    /// The kernel's name at the time of planning.
+    /// Kernel name at the time of planning.
     pub name: String,
     /// WWN, EUI-64, NGUID or serial.
     pub identity: String,
-    /// The model, for people.
+    /// Model, for display.
     pub model: Option<String>,
-    /// The state in which it was found.
+    /// Found state.
     pub from: FoundState,
     /// Requested state of the disk.
     pub to: PlanRequest,
-    /// State that the drive itself is to start with after a power cut; null: as until now.
+    /// Requested state of the cache after a power cut; null: unchanged.
     pub saved: Option<bool>,
-    /// The wave, from 0. All of a wave are verified before the next begins.
+    /// Wave, from 0. All disks of a wave are verified before the next starts.
     pub wave: usize,
-    /// True if it is changed first, alone.
+    /// True if the disk is changed first, alone.
     pub canary: bool,
-    /// Where it hangs.
+    /// Port of the disk.
     pub port: String,
-    /// Arrays and pools of which it is a member.
+    /// Arrays and pools of which the disk is a member.
     pub redundancy_groups: Vec<String>,
-    /// State that the device reported.
+    /// State reported by the device.
     pub device: DeviceSide,
-    /// State that the kernel believed in.
+    /// View of the kernel.
     pub kernel: KernelSide,
-    /// Holders of the disk: what stood on it.
+    /// Holders of the disk.
     pub holders: Vec<Holder>,
-    /// Other disks with the same write cache, which change with it: the further namespaces of an NVMe
-    /// controller.
+    /// Other disks with the same write cache, which change with it: other namespaces of an NVMe controller.
     pub shares_cache_with: Vec<SharedCache>,
-    /// The claim that `protected` rests on.
+    /// Claim on which `protected` relies.
     pub protection: Option<Protection>,
-    /// Steps, in order. A step whose purpose holds already when its turn comes is left out.
+    /// Steps in order. A step whose goal is already met is skipped.
     pub steps: Vec<PlannedStep>,
 }
 
-/// A disk that changes with another one, because both have one write cache.
+/// A disk that changes with another one because they share a write cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SharedCache {
-    /// The kernel's name.
+    /// Kernel name.
     pub name: String,
     /// WWN, EUI-64, NGUID or serial.
     pub identity: Option<String>,
-    /// Holders of the disk: what stood on it.
+    /// Holders of the disk.
     pub holders: Vec<Holder>,
 }
 
-/// One step in words and bytes.
+/// A planned step, described and as bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedStep {
-    /// The device that it is done to: the disk, or what stands on it.
+    /// Target device: the disk, or one of its holders.
     pub on: String,
     /// Purpose of the step.
     pub words: String,
-    /// Bytes that are sent or written, as `--explain` prints them.
+    /// Bytes sent or written, as printed by `--explain`.
     pub bytes: Vec<String>,
-    /// Condition that is waited for before the step is done, for two seconds at most; null if there is none.
+    /// Condition to wait for before the step, at most two seconds; null if there is none.
     pub waits_for: Option<String>,
-    /// Condition that makes the step needless when its turn comes; null if there is none.
+    /// Condition under which the step is skipped; null if there is none.
     pub left_out_if: Option<String>,
 }
 
-/// One disk that is not changed.
+/// A disk that is not changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedDisk {
-    /// Name of the disk, as it was requested.
+    /// Name of the disk, as requested.
     pub name: String,
-    /// Why.
+    /// Reason.
     pub reason: String,
     /// Remedy: what to do.
     pub remedy: String,
 }
 
-/// One disk that is as it should be.
+/// A disk that already is in the requested state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnchangedDisk {
-    /// The kernel's name.
+    /// Kernel name.
     pub name: String,
     /// WWN, EUI-64, NGUID or serial.
     pub identity: Option<String>,
-    /// The state in which it is.
+    /// Present state.
     pub state: FoundState,
 }
 
 impl Plan {
-    /// The name and version of the document.
+    /// Name and version of the document.
     pub const SCHEMA: &str = "plumb/policy-plan/1";
 
-    /// Returns the hash that the plan should have, as it is now.
+    /// Computes the hash of the present contents.
     pub fn hash_now(&self) -> String {
         hash::compute(serde_json::to_value(self).expect("a plan is plain data with names for keys"))
     }
@@ -153,7 +151,7 @@ impl Plan {
 }
 
 impl PlanRequest {
-    /// Returns the state, if it is one.
+    /// Returns the requested state, if it is one.
     pub const fn state(self) -> Option<State> {
         match self {
             Self::Off => Some(State::Off),
@@ -165,8 +163,8 @@ impl PlanRequest {
 }
 
 impl PlannedChange {
-    /// Returns the goal that the device and the kernel must agree with afterwards. A healed disk keeps its
-    /// cache on, and is sent flushes.
+    /// Returns the goal that the device and the kernel must match afterwards. A healed disk keeps its cache
+    /// enabled, and receives flushes.
     pub fn goal(&self) -> Goal {
         Goal { state: self.to.state().unwrap_or(State::On), saved: self.saved }
     }

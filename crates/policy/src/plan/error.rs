@@ -4,28 +4,28 @@ use std::path::PathBuf;
 
 use crate::file::FileError;
 
-/// A plan that is not applied.
+/// Error of an unusable plan.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// The file system refused or failed.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The file is no plan, or one of another version.
+    /// The file is not a plan, or of another version.
     #[error("{} is not a plan of schema {}", path.display(), super::Plan::SCHEMA)]
     NotAPlan {
         /// The file.
         path: PathBuf,
-        /// Where and why.
+        /// Position and reason.
         source: serde_json::Error,
     },
-    /// Somebody altered it.
+    /// The plan was altered.
     #[error(
         "the plan was altered since it was made: its hash is {found}, but it says {written}; make a new plan"
     )]
     Altered {
-        /// The hash of what is there.
+        /// Hash of the contents.
         found: String,
-        /// The hash that is written in it.
+        /// Hash recorded in the plan.
         written: String,
     },
     /// The plan was made in another boot, or on another machine.

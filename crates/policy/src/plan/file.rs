@@ -10,10 +10,10 @@ use super::hash;
 use crate::file::failed;
 
 impl Plan {
-    /// Encodes the plan as the text of its file, for people and programs to read.
+    /// Encodes the plan as the text of its file, readable for people and programs.
     ///
     /// # Errors
-    /// As [`serde_json::to_vec_pretty`].
+    /// Fails as [`serde_json::to_vec_pretty`] does.
     pub fn to_json(&self) -> serde_json::Result<Vec<u8>> {
         let mut bytes = serde_json::to_vec_pretty(self)?;
         bytes.push(b'\n');
@@ -21,10 +21,10 @@ impl Plan {
     }
 }
 
-/// Reads a plan.
+/// Loads a plan.
 ///
 /// # Errors
-/// [`PlanError::Altered`] if it is not as it was made.
+/// [`PlanError::Altered`] if it was altered.
 pub fn load(path: &Path) -> Result<Plan, PlanError> {
     let bytes = std::fs::read(path).map_err(failed("read the plan", path))?;
     let not_a_plan = |source| PlanError::NotAPlan { path: path.to_owned(), source };
@@ -38,7 +38,7 @@ pub fn load(path: &Path) -> Result<Plan, PlanError> {
     if found != written {
         return Err(PlanError::Altered { found, written });
     }
-    // From the bytes, not from the value: a key that stands twice is found so.
+    // Parsed from the bytes rather than the value, so that duplicate keys are detected.
     serde_json::from_slice(&bytes).map_err(not_a_plan)
 }
 

@@ -1,19 +1,19 @@
-//! The hash of a plan: over its JSON without white space and with sorted keys, so that neither the order of
-//! keys nor white space counts, and everything else does, what this version does not know included.
+//! Hash of a plan: over its JSON without white space and with sorted keys, so that only the order of keys and
+//! white space are ignored. Fields unknown to this version are included.
 
 use serde_json::Value;
 
 use plumb_state::digest::sha256_hex;
 
-/// The key that is left out.
+/// Key that is excluded.
 pub(super) const KEY: &str = "hash";
 
-/// Returns the hash of a document, its own `hash` left out.
+/// Returns the hash of a document without its own `hash`.
 pub(super) fn compute(mut document: Value) -> String {
     if let Some(fields) = document.as_object_mut() {
         fields.remove(KEY);
     }
-    // Sorted already, unless a crate in the same program has `serde_json` keep the order of keys.
+    // Already sorted, unless another crate in the program makes `serde_json` preserve the order of keys.
     document.sort_all_objects();
     format!("sha256:{}", sha256_hex(document.to_string().as_bytes()))
 }

@@ -1,4 +1,4 @@
-//! From what is asked for and what was read to a plan.
+//! Creation of a plan from a request and the present state.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -26,37 +26,37 @@ use crate::time_text::now_text;
 use crate::view::{DeviceView, Protection, Refusal};
 use crate::waves::{self, WaveSlot};
 
-/// Selection of the disks that are meant.
+/// Selection of disks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DiskSelection {
-    /// The named disks: kernel names, nodes of /dev and links to them, paths. Those that cannot be changed
-    /// are refused.
+    /// Named disks: kernel names, nodes of /dev and links to them, paths. Those that cannot be changed are
+    /// refused.
     Named(Vec<String>),
-    /// All that have a write cache of their own.
+    /// All disks with a write cache of their own.
     All,
 }
 
 /// Request for a plan.
 #[derive(Debug, Clone)]
 pub struct Ask<'a> {
-    /// State that the disks are to be brought to.
+    /// Requested result.
     pub asked: PlanRequest,
-    /// True if drives that can are to start with it, too.
+    /// True to also save the state in drives that support it.
     pub save: bool,
-    /// Disks that are meant.
+    /// Selected disks.
     pub wanted: DiskSelection,
-    /// Filter of the meant disks: only the ones that it chooses.
+    /// Filter for the selected disks.
     pub filter: Option<Selection>,
-    /// Number of disks that a wave holds at most; [`waves::WAVE_SIZE`] unless told otherwise.
+    /// Maximum number of disks in a wave; [`waves::WAVE_SIZE`] by default.
     pub wave_size: usize,
-    /// The words of administrators.
+    /// Administrators' claims.
     pub claims: &'a Claims,
-    /// Now, for the claims.
+    /// Current time, for the expiry of claims.
     pub now: Timestamp,
 }
 
 impl<'a> Ask<'a> {
-    /// Asks for `asked` of all of `wanted`, in waves of the usual size; nothing is saved in the drives.
+    /// Creates a request for `wanted`, in waves of default size, without saving in the drives.
     pub const fn new(asked: PlanRequest, wanted: DiskSelection, claims: &'a Claims, now: Timestamp) -> Self {
         Self { asked, save: false, wanted, filter: None, wave_size: waves::WAVE_SIZE, claims, now }
     }
@@ -73,20 +73,19 @@ struct AcceptedChange {
     goal: Goal,
     steps: Vec<PlannedStep>,
     protection: Option<Protection>,
-    /// Disks that have the same cache, and so change with it.
+    /// Disks that share the cache, and so change with it.
     siblings: Vec<DeviceView>,
 }
 
-/// Plans. Nothing is changed. Where nothing is found that can be changed, the plan has no changes.
+/// Makes a plan; changes nothing. If no disk can be changed, the plan has no changes.
 ///
 /// # Errors
-/// If a name stands for nothing, or it cannot be known what uses the disks.
+/// If a name is unknown, or the uses of the disks cannot be determined.
 pub fn make(gateway: &dyn Gateway, ask: &Ask<'_>) -> Result<Plan, PolicyError> {
     let once = Once::new(gateway);
     let mut plan = without_hash(&once, ask)?;
     plan.hash = std::thread::scope(|scope| {
-        // The answers remembered for a thousand disks are so many that freeing them takes as long as the
-        // hash.
+        // For a thousand disks there are so many cached answers that freeing them takes as long as hashing.
         scope.spawn(|| drop(once));
         plan.hash_now()
     });
@@ -136,10 +135,10 @@ fn without_hash(gateway: &dyn Gateway, ask: &Ask<'_>) -> Result<Plan, PolicyErro
     })
 }
 
-/// Disks that the request selects, as they are now.
+/// Disks selected by the request, in their present state.
 struct SelectedDisks<'a> {
     reader: Reader<'a>,
-    /// Each disk once.
+    /// Views without duplicates.
     views: Vec<DeviceView>,
 }
 
@@ -189,7 +188,7 @@ fn decision(reader: &Reader<'_>, view: &DeviceView, ask: &Ask<'_>) -> Decision {
     }
 }
 
-/// Returns what changes with a disk because both have one cache; nothing where only the kernel's view is
+/// Returns the disks that change with a disk because they share its cache; none if only the kernel's view is
 /// changed.
 fn siblings(
     reader: &Reader<'_>,
@@ -206,15 +205,14 @@ fn siblings(
     left_out.map_or(Ok(siblings.clone()), |sibling| Err(siblings::left_out(view, &sibling.name)))
 }
 
-/// Returns the order of all that is changed. Disks with one cache are as critical as the most critical of
-/// them.
+/// Returns the order of all changes. Disks that share a cache are as critical as the most critical of them.
 fn places(accepted: &[(DeviceView, AcceptedChange)], wave_size: usize) -> Vec<WaveSlot> {
     let disks: Vec<Cow<'_, DeviceView>> =
         accepted.iter().map(|(view, accepted)| whole(view, accepted)).collect();
     waves::arrange(&disks.iter().map(AsRef::as_ref).collect::<Vec<_>>(), wave_size)
 }
 
-/// Returns a disk with what stands on those that have the same cache.
+/// Returns a disk including the holders of disks that share its cache.
 fn whole<'a>(view: &'a DeviceView, accepted: &AcceptedChange) -> Cow<'a, DeviceView> {
     let mut whole = Cow::Borrowed(view);
     for sibling in &accepted.siblings {
@@ -225,7 +223,7 @@ fn whole<'a>(view: &'a DeviceView, accepted: &AcceptedChange) -> Cow<'a, DeviceV
     whole
 }
 
-/// Returns a disk that cannot be changed, and need not be. What a RAID controller says of itself does not
+/// Returns true for a disk that cannot be changed, and need not be. A RAID controller's own report does not
 /// count.
 fn is_there_for_good(view: &DeviceView, asked: PlanRequest) -> bool {
     view.refusal.is_some()
@@ -261,7 +259,7 @@ fn shared(view: DeviceView) -> SharedCache {
     SharedCache { name: view.name, identity: view.identity, holders: view.holders }
 }
 
-/// Returns the boot that runs; empty where the kernel does not say.
+/// Returns the identifier of this boot; empty if the kernel does not report it.
 pub(crate) fn boot_id(gateway: &dyn Gateway) -> String {
     tree::boot_id(gateway.tree()).unwrap_or_default()
 }

@@ -1,8 +1,8 @@
-//! Plan of what would be changed, in which order, and what is refused and why: a document with a hash.
+//! Plans: the intended changes in order, and the refused disks with reasons, as a document with a hash.
 //!
-//! A plan changes nothing. It is written down, looked at, and applied later: so it names disks by what stays
-//! the same (WWN, EUI, serial), says what each was like, and is refused when it was altered, when the machine
-//! was booted anew, or when a disk is no longer what it was.
+//! A plan changes nothing. It is stored, reviewed, and applied later. So it identifies disks by permanent
+//! properties (WWN, EUI, serial) and records the state of each. It is refused if it was altered, after a
+//! reboot, or when a disk has changed.
 
 mod document;
 mod error;

@@ -1,4 +1,4 @@
-//! Decision whether a disk is brought into a state, and what that rests on.
+//! Decision whether a disk can be brought into a state, and the claim that this relies on.
 
 use jiff::Timestamp;
 
@@ -8,11 +8,10 @@ use crate::device::refusal_for;
 use crate::state::{FoundState, State};
 use crate::view::{DeviceView, Protection, Refusal};
 
-/// Id of the finding that the layer above may have remembered the kernel's view for ever: enabling would make
-/// it wrong.
+/// Finding that the layer above may permanently remember the kernel's view, which enabling would make wrong.
 const REMEMBERS: &str = "h10-zfs-remembers";
 
-/// Returns the claim that the change would rest on, or why it is not made.
+/// Returns the claim that the change would rely on, or the reason why it is refused.
 pub(crate) fn judge(
     view: &DeviceView,
     goal: PlanRequest,
@@ -20,7 +19,7 @@ pub(crate) fn judge(
     now: Timestamp,
 ) -> Result<Option<Protection>, Refusal> {
     let Some(state) = goal.state() else { return view.refusal.clone().map_or(Ok(None), Err) };
-    // Said first and in full: that a word has ended is more than that there is none.
+    // Reported first and completely: an expired claim is more informative than none.
     if state == State::Protected && view.refusal.is_none() {
         let reason = match protection(view, claims, now) {
             Ok(claim) => return refusal_for(view, state).map_or(Ok(Some(claim)), Err),

@@ -1,8 +1,8 @@
-//! A machine that is asked each question once: for a plan, which is of one moment and changes nothing.
+//! Cache of the machine's answers, for a plan, which reflects one moment and changes nothing.
 //!
-//! The survey, the reading of a disk and the making of its steps ask for the same files and the same pages of
-//! a drive. On a thousand real disks every command that is not sent again counts, and a plan in which all
-//! three saw the same is consistent.
+//! The survey, the reading of a disk and the creation of its steps query the same files and drive pages. With
+//! a thousand real disks every saved command matters, and a plan is consistent if all three see the same
+//! answers.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use plumb_linux::tree::{Answer, DeviceNumber, Stat, Tree};
 
 use crate::gateway::{Change, Disk, Gateway, GatewayError, Query};
 
-/// Answers that were given.
+/// Cached answers.
 struct AnswerCache<K, A>(RwLock<HashMap<K, A>>);
 
 impl<K: Eq + Hash, A: Clone> AnswerCache<K, A> {
@@ -23,8 +23,8 @@ impl<K: Eq + Hash, A: Clone> AnswerCache<K, A> {
         Self(RwLock::new(HashMap::new()))
     }
 
-    /// The lock is not held while the question is asked: questions may lead to others, and drives take their
-    /// time. Where two threads ask it at the same moment, both are given the answer that came first.
+    /// Returns the cached answer, or queries it. The lock is not held during the query, which may cause
+    /// further queries and be slow. If two threads query concurrently, both get the first answer.
     fn get<Q>(&self, key: &Q, ask: impl FnOnce() -> A) -> A
     where
         K: Borrow<Q>,
@@ -39,7 +39,7 @@ impl<K: Eq + Hash, A: Clone> AnswerCache<K, A> {
     }
 }
 
-/// The machine behind it, each question once.
+/// The machine with cached answers.
 pub(super) struct Once<'a> {
     machine: &'a dyn Gateway,
     files: AnswerCache<String, Answer<Vec<u8>>>,
@@ -105,7 +105,7 @@ impl Gateway for Once<'_> {
         self.machine.ask(disk, query)
     }
 
-    /// A plan changes nothing, and what was remembered would be wrong afterwards.
+    /// Refuses changes: a plan makes none, and cached answers would be wrong afterwards.
     fn carry_out(&self, disk: &Disk, _: &Change) -> Result<(), GatewayError> {
         Err(GatewayError::Os {
             step: format!("planning for {}", disk.name),

@@ -1,4 +1,4 @@
-//! The steps from where a disk is to where it is to be.
+//! Steps from the present state of a disk to the requested one.
 
 use super::document::PlanRequest;
 use super::siblings;
@@ -8,8 +8,8 @@ use crate::mechanism::{self, Goal, Material, Step};
 use crate::state::State;
 use crate::view::{DeviceView, Refusal};
 
-/// Returns the steps for what is asked; none if the disk and all above it are there. What shares the drive's
-/// cache is judged, too, as it is now.
+/// Returns the steps for the request; none if the disk and all layers above are in the requested state. Disks
+/// that share the drive's cache are checked, too, in their present state.
 pub(crate) fn route(
     reader: &Reader<'_>,
     view: &DeviceView,
@@ -35,8 +35,8 @@ pub(crate) fn route(
     to_goal(reader, material, goal)
 }
 
-/// Returns the steps of [`mechanism::steps`], and where the disk itself is there, but a layer above still
-/// drops flushes, what heals that.
+/// Returns the steps of [`mechanism::steps`]. If the disk itself is there but a layer above still drops
+/// flushes, returns the steps that heal that.
 pub(crate) fn to_goal(reader: &Reader<'_>, material: &Material, goal: Goal) -> Result<Vec<Step>, Refusal> {
     let steps = mechanism::steps(material, goal)?;
     let stale_above = || {

@@ -1,10 +1,10 @@
-//! Namespaces of one NVMe controller: disks with one write cache for all of them.
+//! Namespaces of an NVMe controller, which share a write cache.
 //!
-//! Feature 06h belongs to the controller (NVM Express 2.0, figure 317: scope "controller"), so to switch the
-//! cache of one namespace is to switch that of all. A plan treats them as one disk: it has one change for
-//! them, at the place of the most critical of them, it flushes each, and it is refused where one of them must
-//! not be changed or was not meant. What the kernel believes is each namespace's own: to suppress flushes on
-//! one touches no other.
+//! Feature 06h belongs to the controller (NVM Express 2.0, figure 317: scope "controller"), so switching the
+//! cache of one namespace switches that of all. A plan treats them as one disk: it has one change for them,
+//! at the position of the most critical one, it flushes each, and it is refused if one of them may not be
+//! changed or was not selected. The kernel's view is separate for each namespace: suppressing flushes on one
+//! does not affect the others.
 
 use plumb_text::shell_word;
 
@@ -15,13 +15,13 @@ use crate::gateway::{Change, Disk};
 use crate::mechanism::{Goal, Step};
 use crate::view::{DeviceView, Refusal};
 
-/// Returns true if a change to `goal` switches the drive, and not the kernel's view alone.
+/// Returns true if a change to `goal` switches the drive, rather than only the kernel's view.
 pub(crate) fn switches_the_drive(view: &DeviceView, goal: Goal) -> bool {
     let saves = goal.saved.is_some() && goal.saved != view.device.saved;
     saves || view.device.wce != Some(goal.state != crate::state::State::Off)
 }
 
-/// Refuses to switch the drive of `view` where that must not be done to `sibling`.
+/// Refuses to switch the drive of `view` if that is not allowed for `sibling`.
 pub(super) fn allow(
     reader: &Reader<'_>,
     view: &DeviceView,
@@ -53,7 +53,7 @@ pub(super) fn allow(
     }
 }
 
-/// Returns the refusal of a sibling that an expression left out.
+/// Returns the refusal for a sibling excluded by an expression.
 pub(super) fn left_out(view: &DeviceView, sibling: &str) -> Refusal {
     let name = &view.name;
     Refusal::new(
@@ -64,8 +64,8 @@ pub(super) fn left_out(view: &DeviceView, sibling: &str) -> Refusal {
     )
 }
 
-/// Returns `steps` with a flush of every sibling before the first and after the last: a flush reaches one
-/// namespace.
+/// Adds a flush of every sibling before the first and after the last of `steps`, since a flush covers only
+/// one namespace.
 pub(super) fn flushed(reader: &Reader<'_>, siblings: &[String], steps: Vec<Step>) -> Vec<Step> {
     if !steps.iter().any(|step| matches!(step.change, Change::NvmeAdmin(_))) {
         return steps;

@@ -1,10 +1,10 @@
-//! A step as a plan says it.
+//! Steps in the form of a plan document.
 
 use super::document::PlannedStep;
 use crate::explain;
 use crate::mechanism::{Condition, Step};
 
-/// Returns the step in words and bytes.
+/// Describes the step and its bytes.
 pub(crate) fn planned(step: &Step) -> PlannedStep {
     let says = |condition: &Condition| format!("{} says {}", condition.path, condition.says);
     PlannedStep {

@@ -1,22 +1,22 @@
-//! Error in an expression, with a caret under the place.
+//! Error in an expression, displayed with a caret below the position.
 
 use std::fmt;
 
-/// An expression that is not understood.
+/// Error of an invalid expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SelectError {
-    /// The whole expression as it was typed.
+    /// Complete expression as typed.
     pub typed: String,
-    /// Where it goes wrong, in characters from its start.
+    /// Position of the error, in characters.
     pub column: usize,
-    /// Message: what was expected, and what was probably meant.
+    /// Message: what was expected, and a suggestion.
     pub message: String,
 }
 
 impl fmt::Display for SelectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.message)?;
-        // Tabs and line ends would move the caret away from its place.
+        // Tabs and line feeds would misplace the caret.
         let line: String = self.typed.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         writeln!(f, "  {line}")?;
         write!(f, "  {:>width$}", '^', width = self.column + 1)

@@ -1,4 +1,4 @@
-//! An expression, and what it says of a disk.
+//! An expression, and its evaluation for a disk.
 
 use super::caret::SelectError;
 use super::field::Field;
@@ -6,19 +6,19 @@ use super::token::Operator;
 use super::{glob, parse, size};
 use crate::view::DeviceView;
 
-/// Answer of an expression about a disk. The order of logic with three values (Kleene): `and` takes the
-/// least, `or` the greatest.
+/// Truth value of an expression for a disk. In the order of three-valued logic (Kleene): `and` is the
+/// minimum, `or` the maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Truth {
     /// The expression is false.
     No,
-    /// The disk does not say.
+    /// Unknown, because the disk does not report the property.
     Unknown,
     /// The expression is true.
     Yes,
 }
 
-/// An expression that was understood.
+/// A parsed expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection(pub(super) Expression);
 
@@ -32,20 +32,20 @@ pub(super) enum Expression {
 }
 
 impl Selection {
-    /// Reads an expression.
+    /// Parses an expression.
     ///
     /// # Errors
-    /// With the place where it is not understood, and the nearest name.
+    /// With the position of the error, and a suggestion.
     pub fn parse(typed: &str) -> Result<Self, SelectError> {
         parse::parse(typed).map(Self)
     }
 
-    /// Returns what the expression says of a disk.
+    /// Evaluates the expression for a disk.
     pub fn judge(&self, view: &DeviceView) -> Truth {
         self.0.judge(view)
     }
 
-    /// Returns true if the disk is chosen: only where all that counts is known.
+    /// Returns true if the disk is selected, which requires that the result is known.
     pub fn chooses(&self, view: &DeviceView) -> bool {
         self.judge(view) == Truth::Yes
     }
@@ -79,7 +79,7 @@ impl Expression {
     }
 }
 
-/// Returns a field with several words (the roles) equals a word if one of them does.
+/// Compares text. A field with several words (the roles) equals a word if one of them does.
 fn compare_text(words: &[String], operator: Operator, value: &str) -> Truth {
     if words.is_empty() {
         return Truth::Unknown;

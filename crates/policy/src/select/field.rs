@@ -1,4 +1,4 @@
-//! Fields of a disk that an expression can ask for.
+//! Properties of a disk that can be used in an expression.
 
 use plumb_text::nearest;
 
@@ -22,18 +22,18 @@ pub enum Field {
     State,
 }
 
-/// Kind of value that a field holds, and so what it can be compared with.
+/// Type of a field's value, which determines the possible comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     /// Free text: `=`, `!=` and `~`.
     Text,
-    /// One of a few words: `=` and `!=`.
+    /// One of a fixed set of words: `=` and `!=`.
     Words(&'static [&'static str]),
     /// A number of bytes: all but `~`.
     Size,
 }
 
-/// Names of each field, the first name first.
+/// Names of each field, the preferred one first.
 const NAMES: [(&[&str], Field); 11] = [
     (&["name"], Field::Name),
     (&["identity"], Field::Identity),
@@ -48,7 +48,7 @@ const NAMES: [(&[&str], Field); 11] = [
     (&["state"], Field::State),
 ];
 
-/// How disks are reached, and what else has a view.
+/// Transports of disks, and words for other devices with a view.
 const TRANSPORTS: [&str; 22] = [
     "ata",
     "sas",
@@ -75,7 +75,7 @@ const TRANSPORTS: [&str; 22] = [
 ];
 
 impl Field {
-    /// Returns the field of this name, or what was probably meant.
+    /// Returns the field of this name, or a suggestion.
     pub(super) fn named(word: &str) -> Result<Self, String> {
         let plain = word.to_lowercase();
         if let Some((_, field)) = NAMES.iter().find(|(names, _)| names.contains(&plain.as_str())) {
@@ -98,7 +98,7 @@ impl Field {
         }
     }
 
-    /// Returns a value as it would be typed.
+    /// Returns an example of a value as typed.
     pub(super) const fn example(self) -> &'static str {
         match self {
             Self::Name => "sda",
@@ -115,7 +115,7 @@ impl Field {
         }
     }
 
-    /// Returns the words that a disk has for a field that is text or words; none if it does not say.
+    /// Returns the values of a text or word field for a disk; empty if unknown.
     pub(super) fn words(self, view: &DeviceView) -> Vec<String> {
         let one = |text: &Option<String>| text.iter().cloned().collect();
         match self {

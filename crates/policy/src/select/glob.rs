@@ -1,11 +1,11 @@
-//! Patterns with `*` (any letters) and `?` (one letter), without regard to case.
+//! Case-insensitive patterns with `*` (any letters) and `?` (one letter).
 
-/// Returns true if `text` is as `pattern` says. Takes time in proportion to the product of their lengths at
-/// most.
+/// Returns true if `text` matches `pattern`. The time is at most proportional to the product of their
+/// lengths.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {
     let pattern: Vec<char> = pattern.to_lowercase().chars().collect();
     let text: Vec<char> = text.to_lowercase().chars().collect();
-    // reached[n]: the pattern so far matches the first n letters.
+    // reached[n]: the pattern up to here matches the first n letters.
     let mut reached: Vec<bool> = vec![false; text.len() + 1];
     reached[0] = true;
     for symbol in pattern {

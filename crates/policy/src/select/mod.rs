@@ -3,12 +3,12 @@
 //! ```text
 //!   rotational = yes and size >= 4TB and not role = root        (model ~ "ST*" or vendor = seagate) and port ~ ata*
 //! ```
-//! `=` and `!=` compare without regard to case, `~` with a pattern of `*` (any letters) and `?` (one letter).
-//! States are also understood by the words of Windows: `state = "better performance"`.
+//! `=` and `!=` compare case-insensitively, `~` with a pattern of `*` (any letters) and `?` (one letter).
+//! States may also be written in the words of Windows: `state = "better performance"`.
 //!
-//! `and` binds tighter than `or`, `not` tightest. An expression about something that a disk does not say (a
-//! model that cannot be read) is neither true nor false; a disk is chosen only by what is known to be true,
-//! also behind `not`.
+//! `not` binds tightest, then `and`, then `or`. An expression about an unknown property (a model that cannot
+//! be read) is neither true nor false; a disk is selected only if the result is known to be true, even with
+//! `not`.
 
 mod caret;
 mod expression;

@@ -1,4 +1,4 @@
-//! Parses a typed expression that selects disks.
+//! Parser for expressions that select disks.
 //!
 //! ```text
 //!   or    := and ("or" and)*          not     := "not" not | "(" or ")" | comparison
@@ -13,7 +13,7 @@ use crate::state::State;
 use plumb_block::{Bytes, SizeBase};
 use plumb_text::nearest;
 
-/// Nobody types more levels, and each takes stack.
+/// Maximum nesting depth, which bounds the stack.
 const DEPTH_MAX: usize = 64;
 
 pub(super) fn parse(typed: &str) -> Result<Expression, SelectError> {
@@ -39,7 +39,7 @@ impl Parser<'_> {
         &self.tokens[self.at].kind
     }
 
-    /// Returns the token here; the next call looks at the one after it. The end is never passed.
+    /// Returns the current token and advances, but never past the end.
     fn take(&mut self) -> Kind {
         let kind = self.tokens[self.at].kind.clone();
         if kind != Kind::End {
@@ -153,7 +153,7 @@ impl Parser<'_> {
     }
 }
 
-/// Returns the error message for `word` where two comparisons are joined, or where nothing is left to say.
+/// Returns the error message for `word` where `and`, `or` or the end is expected.
 fn joining(word: &str) -> String {
     let meant = match word {
         "&&" | "&" | "+" | "," => " Did you mean `and`?",
@@ -182,14 +182,14 @@ fn comparing(field: Field, word: &str) -> String {
     format!("expected {operators} here.{meant}")
 }
 
-/// Returns a value of a field that knows only some words must be one of them, unless it is a pattern.
+/// Checks that the value of a word field is one of its words, unless it is a pattern.
 fn one_of(field: Field, value: String) -> Result<String, String> {
     let Shape::Words(words) = field.shape() else { return Ok(value) };
     let plain = value.to_lowercase();
     let plain = match (field, plain.as_str()) {
         (Field::Rotational, "true" | "1") => "yes".to_owned(),
         (Field::Rotational, "false" | "0") => "no".to_owned(),
-        // States may also be written with the words of Windows.
+        // States may also be written in the words of Windows.
         (Field::State, _) => plain.parse::<State>().map_or(plain, |state| state.word().to_owned()),
         _ => plain,
     };

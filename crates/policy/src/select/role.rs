@@ -1,29 +1,29 @@
-//! Use of a disk, from what stands on it.
+//! Use of a disk, derived from its holders.
 
 use std::fmt;
 
 use crate::view::{DeviceView, Holder};
 
-/// A use of a disk. One disk can have several.
+/// A use of a disk, which can have several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
-    /// Nothing but partitions stands on it.
+    /// Holds at most partitions.
     Unused,
-    /// Something stands on it: a file system, a member of an array, a volume group.
+    /// Holds a file system, a member of an array, or a volume group.
     Data,
-    /// The machine swaps to it.
+    /// Holds swap space.
     Swap,
-    /// The boot loader or the kernel is on it.
+    /// Holds the boot loader or the kernel.
     Boot,
-    /// The root file system is on it.
+    /// Holds the root file system.
     Root,
 }
 
 impl Role {
-    /// All of them by their words.
+    /// Words of all roles.
     pub const WORDS: [&str; 5] = ["unused", "data", "swap", "boot", "root"];
 
-    /// Returns the word that an expression uses for the role.
+    /// Returns the word for the role in expressions.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Unused => Self::WORDS[0],
@@ -46,7 +46,7 @@ pub fn roles(view: &DeviceView) -> Vec<Role> {
     roles_of(&view.holders)
 }
 
-/// Returns the uses of a disk from what stands on it, the least critical first; never empty.
+/// Returns the uses of a disk from its holders, the least critical first; never empty.
 pub fn roles_of(holders: &[Holder]) -> Vec<Role> {
     let mut roles = Vec::new();
     for holder in holders {

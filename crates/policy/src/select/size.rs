@@ -1,6 +1,6 @@
-//! Comparison of a disk's size with the size that it is sold as.
+//! Comparison of a disk's size with its nominal size.
 
-/// Returns whether a disk of `size` bytes is sold as a disk of `named` bytes: within one per cent.
+/// Returns true if a disk of `size` bytes has the nominal size `named`: within one per cent.
 pub(super) fn called(size: u64, named: u64) -> bool {
     size.abs_diff(named) <= named / 100
 }

@@ -1,4 +1,4 @@
-//! Expressions against one disk.
+//! Tests of expressions with one disk.
 
 use super::{Selection, Truth};
 use crate::view::tests::sample;
@@ -77,7 +77,7 @@ fn what_a_disk_does_not_say_never_chooses_it() {
     assert_eq!(judge("rotational = no and name = sdb", &view), Truth::No);
 }
 
-/// Cases: what is typed, the column that the caret stands under, and what is said.
+/// Cases: the typed expression, the column of the caret, and the message.
 const CASES: &str = r#"modle = x ;; 0 ;; Did you mean `model`?
 model = x and rotatonal = yes ;; 14 ;; Did you mean `rotational`?
 colour = red ;; 0 ;; There are name, identity

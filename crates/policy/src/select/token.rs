@@ -1,8 +1,8 @@
-//! An expression cut into words, operators and parentheses, each with its place.
+//! Splitting of an expression into words, operators and parentheses, each with its position.
 
 use super::caret::SelectError;
 
-/// How a property is compared with a value.
+/// Comparison of a property with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operator {
     Equal,
@@ -15,7 +15,7 @@ pub(super) enum Operator {
 }
 
 impl Operator {
-    /// Returns the sign as it is typed.
+    /// Returns the operator as typed.
     pub(super) const fn sign(self) -> &'static str {
         match self {
             Self::Equal => "=",
@@ -28,7 +28,7 @@ impl Operator {
         }
     }
 
-    /// Returns true if text can be compared so.
+    /// Returns true if the operator is applicable to text.
     pub(super) const fn is_of_text(self) -> bool {
         matches!(self, Self::Equal | Self::Unequal | Self::Like)
     }
@@ -51,7 +51,7 @@ pub(super) enum Kind {
     End,
 }
 
-/// A token and its place in characters.
+/// A token with its position in characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) kind: Kind,
@@ -80,7 +80,7 @@ pub(super) fn cut(typed: &str) -> Result<Vec<Token>, SelectError> {
     Ok(tokens)
 }
 
-/// Returns the token at the start of `rest`, which does not begin with white space, and its length in
+/// Returns the token at the start of `rest`, which must not begin with white space, and its length in
 /// characters.
 fn token(rest: &[char]) -> Result<(Kind, usize), String> {
     let next_is_equals = rest.get(1) == Some(&'=');

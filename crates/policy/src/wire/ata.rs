@@ -22,7 +22,7 @@ pub fn set_write_cache(enabled: bool) -> [u8; 16] {
     [0x85, NON_DATA, CHECK_CONDITION, 0, feature, 0, 0, 0, 0, 0, 0, 0, 0, 0x40, 0xef, 0]
 }
 
-/// Returns what a SET FEATURES command sets the write cache to; `None` if it is another command.
+/// Returns the state that a SET FEATURES command sets; `None` if it is another command.
 pub fn read_set_write_cache(cdb: &[u8]) -> Option<bool> {
     match cdb {
         [0x85, _, _, _, feature, _, _, _, _, _, _, _, _, _, 0xef, _] => match feature {
@@ -44,7 +44,7 @@ pub fn write_log(address: u8) -> [u8; 16] {
     [0x85, PIO_OUT, flags, 0, 0xd6, 0, 1, 0, address, 0, 0x4f, 0, 0xc2, 0, 0xb0, 0]
 }
 
-/// Returns true if the drive takes SCT Feature Control: IDENTIFY word 206 bits 0 (SCT) and 4. ACS-4
+/// Returns true if the drive supports SCT Feature Control: IDENTIFY word 206 bits 0 (SCT) and 4. ACS-4
 /// 7.13.6.75.
 pub fn takes_sct_feature_control(identify: &[u8]) -> Option<bool> {
     let word = super::little::<2>(identify, 206 * 2)?;

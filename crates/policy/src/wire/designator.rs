@@ -1,24 +1,24 @@
 //! Identification of a device: the vital product data pages 83h (designators) and 80h (serial number). SPC-5
 //! 7.7.6 and 7.7.18.
 //!
-//! The texts have the form of the kernel's attribute `wwid` (drivers/scsi/scsi_lib.c, scsi_vpd_lun_id), so
-//! that what a descriptor answers can be compared with what /sys says.
+//! The texts have the format of the kernel's attribute `wwid` (drivers/scsi/scsi_lib.c, scsi_vpd_lun_id), so
+//! that answers through a descriptor can be compared with /sys.
 
 use plumb_state::hex;
 
 use plumb_linux::probe::wire::text;
 
-/// One name of the logical unit.
+/// A designator of the logical unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Designator {
-    /// How good it is: the kernel takes the highest. 9 is the best.
+    /// Rank: the kernel takes the highest, at most 9.
     pub rank: u8,
     /// `naa.5000c500a1b2c3d4`, `eui.0025385a71b0b0ed`, `t10.ATA     ...`, or a SCSI name string.
     pub text: String,
 }
 
-/// Returns the designators of the logical unit in page 83h, in the order of the page. Those of ports and
-/// targets are left out.
+/// Returns the designators of the logical unit in page 83h, in order. Those of ports and targets are left
+/// out.
 pub fn parse(page: &[u8]) -> Vec<Designator> {
     let mut found = Vec::new();
     if page.get(1) != Some(&0x83) {
@@ -40,11 +40,11 @@ pub fn parse(page: &[u8]) -> Vec<Designator> {
     found
 }
 
-/// Returns the kernel's preferences, designator_prio.
+/// Parses a designator, ranked by the kernel's preferences, designator_prio.
 fn designator(kind: u8, value: &[u8]) -> Option<Designator> {
     let first = *value.first()?;
     let (rank, text) = match kind {
-        // Vendor and model may be padded with blanks in the middle, which stay.
+        // Vendor and model may contain padding blanks in the middle, which are kept.
         1 => (1, format!("t10.{}", printable(value))),
         2 => {
             let rank = match value.len() {

@@ -6,7 +6,7 @@
 //!         4 bit 0 LONGLBA   6-7 block descriptor length, descriptors follow
 //! page    0 bit 7 PS (reserved in a select: 0), bits 5:0 page code   1 page length   2 bit 2 WCE ...
 //! ```
-//! Only the WCE bit differs from what the device said: everything else goes back as it came.
+//! Only the WCE bit differs from the device's answer; everything else is sent back unchanged.
 
 use plumb_linux::probe::wire::caching_page;
 
@@ -17,12 +17,12 @@ const WCE: u8 = 1 << 2;
 /// SYNCHRONIZE CACHE(10), the whole device. SBC-4 5.33.
 pub const SYNCHRONIZE_CACHE: [u8; 10] = [0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// Choice whether the new value is kept over a power cycle.
+/// Choice whether the new value is saved across a power cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Save {
-    /// SP=0: the current value alone.
+    /// SP=0: only the current value.
     No,
-    /// SP=1: the saved value too. Only for pages with PS=1.
+    /// SP=1: also the saved value. Only for pages with PS=1.
     Yes,
 }
 
@@ -35,11 +35,11 @@ pub struct ModeSelect {
     pub parameters: Vec<u8>,
 }
 
-/// Returns the command that sets WCE and leaves all else as `answer`, to MODE SENSE for current values, has
-/// it. `None` if the page is not whole in the answer.
+/// Creates the command that sets WCE and leaves everything else as in `answer`, the answer to MODE SENSE for
+/// current values. `None` if the page is incomplete.
 pub fn select(answer: &[u8], write_cache: bool, save: Save) -> Option<ModeSelect> {
     let (at, length) = caching_page::find(answer)?;
-    // Other pages in front of it are left out: the descriptors end where the first page starts.
+    // Pages before the caching page are left out: the descriptors end where the first page starts.
     let descriptors = u16::from_be_bytes([*answer.get(6)?, *answer.get(7)?]);
     let mut parameters = answer.get(..HEADER_BYTES + usize::from(descriptors))?.to_vec();
     parameters.extend(answer.get(at..at + length)?);
@@ -53,8 +53,8 @@ pub fn select(answer: &[u8], write_cache: bool, save: Save) -> Option<ModeSelect
     Some(ModeSelect { cdb: [0x55, page_format_and_save, 0, 0, 0, 0, 0, high, low, 0], parameters })
 }
 
-/// Returns what a MODE SELECT sets WCE to and whether it saves: for a mock, and for printing. `None` if it is
-/// not such a command.
+/// Returns the WCE value that a MODE SELECT sets, and whether the command saves it, for a mock and for
+/// printing. `None` if it is another command.
 pub fn read_select(cdb: &[u8], parameters: &[u8]) -> Option<(bool, Save)> {
     if *cdb.first()? != 0x55 {
         return None;

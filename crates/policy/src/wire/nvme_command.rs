@@ -17,7 +17,7 @@ pub fn set_write_cache(enabled: bool, save: bool) -> NvmeCommand {
     NvmeCommand { opcode: 0x09, nsid: 0, cdw: [cdw10, u32::from(enabled), 0, 0, 0, 0] }
 }
 
-/// Returns what a Set Features command sets the write cache to, and whether it saves; `None` if it is another
+/// Returns the state that a Set Features command sets, and whether it saves it; `None` if it is another
 /// command.
 pub fn read_set_write_cache(command: NvmeCommand) -> Option<(bool, bool)> {
     let is_write_cache = command.opcode == 0x09 && command.cdw[0] & 0xff == WRITE_CACHE;
@@ -29,7 +29,8 @@ pub fn identify(namespace: u32, cns: u8) -> NvmeCommand {
     NvmeCommand { opcode: 0x06, nsid: namespace, cdw: [u32::from(cns), 0, 0, 0, 0, 0] }
 }
 
-/// Get Log Page for the controller; `bytes` must be a multiple of four. The offset is 0, events are retained.
+/// Creates Get Log Page for the controller; `bytes` must be a multiple of four. The offset is 0, and events
+/// are retained.
 pub fn log_page(page: u8, bytes: u32) -> NvmeCommand {
     const RETAIN_EVENT: u32 = 1 << 15;
     let dwords = (bytes / 4).saturating_sub(1);
@@ -37,11 +38,11 @@ pub fn log_page(page: u8, bytes: u32) -> NvmeCommand {
     NvmeCommand { opcode: 0x02, nsid: u32::MAX, cdw: [cdw10, dwords >> 16, 0, 0, 0, 0] }
 }
 
-/// Returns the names of a namespace in the form of the kernel's attribute `wwid` (drivers/nvme/host/sysfs.c,
-/// wwid_show).
+/// Returns the names of a namespace in the format of the kernel's attribute `wwid`
+/// (drivers/nvme/host/sysfs.c, wwid_show).
 ///
-/// `controller` is Identify Controller data, `namespace` Identify Namespace data, `id` the namespace's
-/// number. Names that are all zero are left out.
+/// `controller` is Identify Controller data, `namespace` Identify Namespace data, `id` the number of the
+/// namespace. All-zero names are left out.
 pub fn names(controller: &[u8], namespace: &[u8], id: u32) -> Vec<String> {
     let mut names = Vec::new();
     let mut add = |field: Option<&[u8]>| {

@@ -2,7 +2,7 @@
 
 use super::counter;
 
-/// The page's number and length.
+/// Number of the page.
 pub const PAGE: u8 = 0x02;
 /// Length of the page, in bytes.
 pub const BYTES: u32 = 512;
@@ -12,18 +12,18 @@ pub const BYTES: u32 = 512;
 pub struct Health {
     /// Byte 0 bit 4: the volatile memory backup device has failed.
     pub backup_failed: bool,
-    /// Bytes 112-127: how often it was powered on; `None` for a drive that does not count.
+    /// Bytes 112-127: number of power-ons; `None` if the drive does not count them.
     pub power_cycles: Option<u64>,
-    /// Bytes 144-159: shutdowns without a notice before the power went.
+    /// Bytes 144-159: number of shutdowns without prior notice.
     pub unsafe_shutdowns: u64,
 }
 
-/// Reads the page; `None` if it is too short.
+/// Parses the page; `None` if it is too short.
 pub fn parse(bytes: &[u8]) -> Option<Health> {
     let warning = *bytes.first()?;
     Some(Health {
         backup_failed: warning & 1 << 4 != 0,
-        // A drive that answers has been powered on at least once.
+        // A responding drive has been powered on at least once.
         power_cycles: counter(bytes, 112).filter(|count| *count > 0),
         unsafe_shutdowns: counter(bytes, 144)?,
     })

@@ -3,26 +3,26 @@
 
 use super::{counter, little};
 
-/// The page's number and length.
+/// Number of the page.
 pub const PAGE: u8 = 0xc0;
 /// Length of the page, in bytes.
 pub const BYTES: u32 = 512;
-/// Bytes 496-511 of the page, as they come: C0h is a vendor's own page, and without this it is another one.
+/// Bytes 496-511 of the page: C0h is vendor specific, and another value means another page.
 pub const GUID: [u8; 16] =
     [0xc5, 0xaf, 0x10, 0x28, 0xea, 0xbf, 0xf2, 0xa4, 0x9c, 0x4f, 0x6f, 0x7c, 0xc9, 0x14, 0xd5, 0xaf];
 
 /// Fields of the page about power loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PowerLoss {
-    /// Bytes 112-115: shutdowns that the capacitors did not bring to an end.
+    /// Bytes 112-115: shutdowns that the capacitors could not complete.
     pub incomplete_shutdowns: u64,
-    /// Bytes 128-129: how much energy the capacitors hold, in percent of what is needed; 65535 is not known.
+    /// Bytes 128-129: energy of the capacitors in percent of what is needed; 65535 means unknown.
     pub capacitor_health: Option<u64>,
-    /// Bytes 160-175: how often the protection was started.
+    /// Bytes 160-175: number of activations of the protection.
     pub starts: u64,
 }
 
-/// Reads the page; `None` if it is too short or another vendor's.
+/// Parses the page; `None` if it is too short or another vendor's.
 pub fn parse(bytes: &[u8]) -> Option<PowerLoss> {
     if bytes.get(496..512)? != GUID {
         return None;

@@ -6,28 +6,28 @@
 //! word 0 action code (4: Feature Control)   1 function (1 set, 2 return state, 3 return options)
 //!      2 feature code (1: write cache)      3 state   4 option flags (bit 0: kept over a power cycle)
 //! ```
-//! State and options come back in the COUNT and LBA registers.
+//! State and options are returned in the COUNT and LBA registers.
 
 use super::little;
 use plumb_linux::command::sense::AtaStatus;
 
-/// The log that carries SCT commands and status.
+/// Log for SCT commands and status.
 pub const LOG: u8 = 0xe0;
 const BLOCK_BYTES: usize = 512;
 
-/// Control of the write cache: who decides on it.
+/// Control of the write cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteCache {
-    /// SET FEATURES does.
+    /// By SET FEATURES.
     AtaControlled,
-    /// Write cache on whatever SET FEATURES requests: the drive accepts the command and ignores it.
+    /// Forced on: the drive accepts SET FEATURES but ignores it.
     ForcedOn,
-    /// Off, in the same way.
+    /// Forced off: the drive accepts SET FEATURES but ignores it.
     ForcedOff,
 }
 
 impl WriteCache {
-    /// Returns the state's number. ACS-4 table 196.
+    /// Returns the state's code. ACS-4 table 196.
     pub const fn code(self) -> u16 {
         match self {
             Self::AtaControlled => 1,
@@ -36,7 +36,7 @@ impl WriteCache {
         }
     }
 
-    /// Returns the state with this number.
+    /// Returns the state with this code.
     pub const fn from_code(code: u16) -> Option<Self> {
         match code {
             1 => Some(Self::AtaControlled),
@@ -46,7 +46,7 @@ impl WriteCache {
         }
     }
 
-    /// Returns the word that documents use for the state.
+    /// Returns the state's name in documents.
     pub const fn word(self) -> &'static str {
         match self {
             Self::AtaControlled => "ata-controlled",
@@ -56,12 +56,12 @@ impl WriteCache {
     }
 }
 
-/// Returns the block that sets the state; `kept` over a power cycle.
+/// Creates the block that sets the state, saved across a power cycle if `kept`.
 pub fn set(state: WriteCache, kept: bool) -> Vec<u8> {
     block([4, 1, 1, state.code(), u16::from(kept)])
 }
 
-/// Returns the block that asks for the state.
+/// Creates the block that queries the state.
 pub fn ask_state() -> Vec<u8> {
     block([4, 2, 1, 0, 0])
 }
@@ -77,7 +77,7 @@ pub fn state(registers: AtaStatus) -> Option<WriteCache> {
     WriteCache::from_code(u16::from(registers.count) | u16::from(registers.lba_low) << 8)
 }
 
-/// Returns what a command block sets the state to, and whether it is kept; `None` if it is another command.
+/// Returns the state that a command block sets, and whether it is saved; `None` if it is another command.
 pub fn read_set(block: &[u8]) -> Option<(WriteCache, bool)> {
     let word = |at: usize| little::<2>(block, at * 2);
     if (word(0)?, word(1)?, word(2)?) != (4, 1, 1) {

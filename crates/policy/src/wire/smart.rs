@@ -1,5 +1,5 @@
-//! The answer to SMART READ DATA: a table of counters that drives keep over their life. ATA8-ACS 7.52.6; what
-//! the attributes mean is not in the standard, but all makers use number 12 for the same count.
+//! The answer to SMART READ DATA: a table of lifetime counters. ATA8-ACS 7.52.6; the standard does not define
+//! the attributes, but all manufacturers use number 12 for power-ons.
 //!
 //! ```text
 //! bytes 2-361: 30 entries of 12 bytes     0 number   1-2 flags   3 value   4 worst   5-10 raw count, little endian
@@ -14,8 +14,7 @@ const TABLE: std::ops::Range<usize> = 2..362;
 const ENTRY_BYTES: usize = 12;
 const POWER_CYCLE_COUNT: u8 = 12;
 
-/// Returns how often the drive was powered on (attribute 12); `None` for one that does not count, and for a
-/// damaged answer.
+/// Returns the number of power-ons (attribute 12); `None` if it is not counted, and for a damaged answer.
 pub fn power_cycles(bytes: &[u8]) -> Option<u64> {
     let page = bytes.get(..BYTES)?;
     if page.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte)) != 0 {
@@ -23,7 +22,7 @@ pub fn power_cycles(bytes: &[u8]) -> Option<u64> {
     }
     let mut entries = page.get(TABLE)?.chunks_exact(ENTRY_BYTES);
     let entry = entries.find(|entry| entry.first() == Some(&POWER_CYCLE_COUNT))?;
-    // A drive that answers has been powered on at least once.
+    // A responding drive has been powered on at least once.
     little::<6>(entry, 5).filter(|count| *count > 0)
 }
 

@@ -1,4 +1,4 @@
-//! Answers of drives to questions.
+//! Answers of drives to queries.
 
 use plumb_block::Errno;
 use plumb_linux::probe::wire::caching_page::{self, CachingPage};
@@ -31,7 +31,7 @@ impl Machine {
         if disk.number != device.number {
             return Err(Refusal::OtherDevice);
         }
-        // A unit attention is told once; the live probe asks again by itself.
+        // A unit attention is reported once; the live probe repeats its query.
         disk.attention = false;
         disk.answer(request)
     }
@@ -63,7 +63,7 @@ impl Machine {
     }
 }
 
-/// Returns a refusal as the gateway says it.
+/// Returns a refusal as an error of the gateway.
 pub(super) fn refused(name: &str, refusal: Refusal) -> GatewayError {
     let step = format!("command to {name}");
     match refusal {
@@ -203,7 +203,7 @@ impl MockDisk {
         }
     }
 
-    /// ATA commands whose answer is in the registers.
+    /// Executes ATA commands whose answer is in the registers.
     fn registers(&self, cdb: &[u8], data: &[u8]) -> Reply {
         let asks_state = cdb == ata::write_log(sct::LOG) && data == sct::ask_state();
         let (Some(state), true) = (self.sct, asks_state) else { return Err(UNKNOWN_FIELD) };

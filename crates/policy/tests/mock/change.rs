@@ -47,7 +47,7 @@ impl Machine {
         outcome.map_err(|refusal| refused(&meant.name, refusal))
     }
 
-    /// Namespaces of one controller have one cache.
+    /// Gives all namespaces of the controller the cache of this one.
     fn share(&mut self, index: usize) {
         let (controller, wce, saved) = {
             let disk = &self.disks[index];
@@ -59,7 +59,7 @@ impl Machine {
         }
     }
 
-    /// Returns the disk that is meant, if it is the one of that name.
+    /// Returns the index of the disk `meant`, if the disk of that name has its identity.
     fn check(&self, meant: &Disk) -> Result<usize, GatewayError> {
         let gone = || GatewayError::Gone { name: meant.name.clone() };
         let index = self.index(&meant.name).ok_or_else(gone)?;
@@ -119,7 +119,7 @@ impl MockDisk {
         if saves && !self.ignores_set {
             self.saved = Some(wce);
         }
-        // libata makes SET FEATURES of it and reads the drive again; sd itself takes no notice (H3).
+        // libata converts it to SET FEATURES and reads the drive again; sd itself does not notice (H3).
         if self.kind == MockKind::Sata {
             self.revalidate(now);
         }
@@ -165,7 +165,7 @@ impl MockDisk {
         match file {
             "write_cache" if path == format!("{}/queue/write_cache", self.sysfs) => self.queue(text),
             "rescan" if self.is_scsi() => {
-                // libata answers from its copy of IDENTIFY, which is the old one until it has read it again.
+                // libata answers from its copy of IDENTIFY, which is old until it has read the drive again.
                 if self.pending_read.is_none() {
                     self.read_again();
                 }
@@ -179,7 +179,7 @@ impl MockDisk {
         }
     }
 
-    /// The kernel's flag alone; Linux 6.12 takes it whatever the device has.
+    /// Sets only the kernel's flag, which Linux 6.12 accepts for any device.
     fn queue(&mut self, text: &str) -> Result<(), Refusal> {
         self.kernel.disabled = match text {
             WRITE_BACK => false,

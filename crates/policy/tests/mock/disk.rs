@@ -1,4 +1,4 @@
-//! One disk: the drive, and what the kernel believes of it.
+//! A mock disk: the drive, and the kernel's view of it.
 
 use plumb_block::Nanos;
 use plumb_linux::tree::DeviceNumber;
@@ -6,7 +6,7 @@ use plumb_linux::tree::DeviceNumber;
 use crate::wire::ocp_log::PowerLoss;
 use crate::wire::sct::WriteCache;
 
-/// Kind of a disk, and how it is attached.
+/// Kind of a disk, with its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MockKind {
     /// SAS behind an expander of mpt3sas.
@@ -23,108 +23,107 @@ pub enum MockKind {
     Raid,
 }
 
-/// State that the kernel believes in.
+/// State that the kernel assumes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Kernel {
     /// The cache that sd or virtio-blk last saw: `cache_type`, and the queue's feature.
     pub cache: bool,
-    /// `cache_type` was set "temporary": rescans change nothing.
+    /// True if `cache_type` was set "temporary", so that rescans change nothing.
     pub overridden: bool,
-    /// The user's flag on the queue: `queue/write_cache` was set to write through.
+    /// True if the user has set `queue/write_cache` to write through.
     pub disabled: bool,
 }
 
-/// Traps as they are found on machines.
+/// Traps of real machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trap {
     /// H1: `cache_type` was set "temporary write through".
     Temporary,
     /// H2: `queue/write_cache` was set to write through.
     Queue,
-    /// H3: the cache was switched on behind the kernel's back.
+    /// H3: the cache was switched on without the kernel's knowledge.
     Stale,
 }
 
-/// One disk. Made with [`MockDisk::new`], then given its peculiarities.
+/// A mock disk, created by [`MockDisk::new`] and then given its properties.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MockDisk {
     /// Kind of the disk.
     pub kind: MockKind,
-    /// The kernel's name; empty: the next one of its kind.
+    /// Kernel name; empty: the next one of its kind.
     pub name: String,
-    /// NVMe: the controller whose namespace it is; empty: one of its own. Namespaces of one controller have
-    /// one cache.
+    /// NVMe: name of the controller; empty: a separate one. Namespaces of one controller share a cache.
     pub controller: String,
-    /// NVMe with native multipath: its directory is that of the subsystem, to which controllers belong.
+    /// NVMe with native multipath: true if the disk's directory is that of the subsystem, to which
+    /// controllers belong.
     pub in_subsystem: bool,
-    /// The serial number; empty: one of its own.
+    /// Serial number; empty: a unique one.
     pub serial: String,
     /// The vendor and the model.
     pub vendor: String,
     /// Model of the disk.
     pub model: String,
-    /// The driver of its SCSI host.
+    /// Driver of the SCSI host.
     pub driver: String,
-    /// 512-byte sectors.
+    /// Number of 512-byte sectors.
     pub sectors: u64,
     /// True if the cache is on.
     pub wce: bool,
-    /// State of the cache that the maker set.
+    /// Factory default of the cache.
     pub default: bool,
-    /// State that the cache starts with after a power cut, if the disk can save: PS=1, NVMe saveable.
+    /// State of the cache after a power cut, if the disk can save it: PS=1, NVMe saveable.
     pub saved: Option<bool>,
     /// The changeable bit; for virtio CONFIG_WCE.
     pub changeable: bool,
-    /// The disk has a caching page.
+    /// True if the disk has a caching page.
     pub has_page: bool,
-    /// NVMe: it has a volatile write cache.
+    /// NVMe: true if the disk has a volatile write cache.
     pub vwc: bool,
-    /// The disk declares its cache non-volatile: NV_SUP=1, V_SUP=0.
+    /// True if the disk declares its cache non-volatile: NV_SUP=1, V_SUP=0.
     pub nonvolatile: bool,
-    /// Byte 2 bit 0 of its caching page: reads are not cached.
+    /// Byte 2 bit 0 of the caching page: true if reads are not cached.
     pub read_cache_disabled: bool,
-    /// The medium is write-protected (H8).
+    /// True if the medium is write-protected (H8).
     pub write_protected: bool,
-    /// Every set succeeds and changes nothing.
+    /// True if every set succeeds but changes nothing.
     pub ignores_set: bool,
-    /// A set takes effect that long after it was acknowledged.
+    /// Time from the acknowledgement of a set to its effect.
     pub set_delay: Nanos,
     /// Time that the kernel takes to read the drive again after SET FEATURES.
     pub revalidate_delay: Nanos,
-    /// The next command after a change ends with unit attention 2A/01.
+    /// True if the next command after a change ends with unit attention 2A/01.
     pub attention_after_change: bool,
-    /// Writing to `cache_type` what it says already fails with EINVAL.
+    /// True if writing its present value to `cache_type` fails with EINVAL.
     pub refuses_same_value: bool,
-    /// SCT feature control; `None`: the drive does not know it.
+    /// SCT feature control; `None` if the drive lacks it.
     pub sct: Option<WriteCache>,
     /// True if the SCT state is kept over a power cycle.
     pub sct_kept: bool,
     /// The OCP log page C0h.
     pub ocp: Option<PowerLoss>,
-    /// SMART: the volatile memory backup has failed.
+    /// SMART: true if the volatile memory backup has failed.
     pub backup_failed: bool,
-    /// SMART: unsafe shutdowns.
+    /// SMART: number of unsafe shutdowns.
     pub unsafe_shutdowns: u64,
-    /// How often it was powered on; `None`: it does not count, as most SCSI disks and all of virtio.
+    /// Number of power-ons; `None` if not counted, as by most SCSI disks and all virtio disks.
     pub power_cycles: Option<u64>,
-    /// Registered paths, by persistent reservations.
+    /// Number of paths registered through persistent reservations.
     pub registrations: u32,
-    /// This user may not ask the drive.
+    /// True if this user may not query the drive.
     pub denied: bool,
-    /// State that the kernel believes in; set by [`MockDisk::new`] to agree with the drive when the machine
-    /// starts.
+    /// State that the kernel assumes; [`MockDisk::new`] sets it to match the drive.
     pub kernel: Kernel,
-    /// A set that has not taken effect, and the moment when it will.
+    /// Pending set, with the time of its effect.
     pub(super) pending_set: Option<(Nanos, bool)>,
-    /// The moment when the kernel will have read the drive again.
+    /// Time at which the kernel will have read the drive again.
     pub(super) pending_read: Option<Nanos>,
-    /// A unit attention waits.
+    /// True if a unit attention is pending.
     pub(super) attention: bool,
-    /// Flushes received.
+    /// Number of received flushes.
     pub(super) flushes: u64,
-    /// The disk was pulled out.
+    /// True if the disk was removed.
     pub(super) gone: bool,
-    /// A trap that is sprung when the machine starts.
+    /// Trap that is set when the machine starts.
     pub(super) trap: Option<Trap>,
     /// Number of the device.
     pub(super) number: DeviceNumber,
@@ -133,7 +132,7 @@ pub struct MockDisk {
 }
 
 impl MockDisk {
-    /// Creates an honest disk of this kind whose cache is on.
+    /// Creates an honest disk of this kind with its cache on.
     pub fn new(kind: MockKind) -> Self {
         let (vendor, model, driver) = match kind {
             MockKind::Sas => ("SEAGATE", "ST16000NM004J", "mpt3sas"),
@@ -218,7 +217,7 @@ impl MockDisk {
         }
     }
 
-    /// Eight bytes that follow from the serial number: FNV-1a, with the NAA of an IEEE registered name.
+    /// Returns eight bytes determined by the serial number: FNV-1a, with the NAA of an IEEE registered name.
     pub(super) fn world_wide_name(&self) -> [u8; 8] {
         let hash = self.serial.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -235,18 +234,18 @@ impl MockDisk {
         self.kernel.cache && !self.kernel.disabled
     }
 
-    /// Returns what sd reads: the page as the drive gives it; a write-protected disk and one without a page
+    /// Returns the state that sd reads from the drive's page; a write-protected disk and one without a page
     /// read as write through.
     pub(super) fn as_read(&self) -> bool {
         match self.kind {
-            // The kernel looks at VWC alone (H7).
+            // The kernel reads only VWC (H7).
             MockKind::Nvme => self.vwc,
             MockKind::Virtio => self.wce,
             _ => self.wce && self.has_page && !self.write_protected,
         }
     }
 
-    /// The drive gets a new value: at once, later, or never.
+    /// Gives the drive a new value: at once, later, or never.
     pub(super) fn set(&mut self, now: Nanos, wce: bool) {
         self.attention |= self.attention_after_change;
         let forced = matches!(self.sct, Some(WriteCache::ForcedOn | WriteCache::ForcedOff));
@@ -260,7 +259,7 @@ impl MockDisk {
         }
     }
 
-    /// Carries out what is due by now; returns true if anything was.
+    /// Executes everything that is due by `now`. Returns true if anything was.
     pub(super) fn settle(&mut self, now: Nanos) -> bool {
         let mut changed = false;
         if let Some((at, wce)) = self.pending_set
@@ -278,14 +277,14 @@ impl MockDisk {
         changed
     }
 
-    /// sd reads the drive, unless it was told what to believe.
+    /// Lets sd read the drive, unless its view was overridden.
     pub(super) fn read_again(&mut self) {
         if !self.kernel.overridden {
             self.kernel.cache = self.as_read();
         }
     }
 
-    /// The power goes and comes back.
+    /// Cuts and restores the power.
     pub(super) fn power_cycle(&mut self) {
         self.pending_set = None;
         self.pending_read = None;
@@ -303,7 +302,7 @@ impl MockDisk {
         self.restart_kernel();
     }
 
-    /// The kernel starts anew; the drive takes no notice.
+    /// Restarts the kernel; the drive is not affected.
     pub(super) fn restart_kernel(&mut self) {
         self.kernel = Kernel { cache: self.as_read(), overridden: false, disabled: false };
     }

@@ -1,4 +1,4 @@
-//! Answers of drives as bytes: the other direction of the decoders in [`crate::wire`].
+//! Answers of drives as bytes: the inverse of the decoders in [`crate::wire`].
 
 use crate::wire::ocp_log::{self, PowerLoss};
 use crate::wire::smart;
@@ -26,7 +26,7 @@ pub fn smart(power_cycles: u64) -> Vec<u8> {
     page
 }
 
-/// Returns a page that says this.
+/// Returns the encoded page.
 pub fn ocp_log(page: PowerLoss) -> Vec<u8> {
     let mut bytes = vec![0_u8; ocp_log::BYTES as usize];
     bytes[112..116].copy_from_slice(&(page.incomplete_shutdowns as u32).to_le_bytes());

@@ -1,8 +1,7 @@
-//! The tree of a machine that is not there, quick enough that a measurement of a thousand disks is not one of
-//! the mock.
+//! The tree of a mock machine, fast enough that a measurement of a thousand disks does not measure the mock.
 //!
-//! What is there is also kept by its path without links. What is not found so is looked up in the tree, which
-//! alone knows why something is absent.
+//! Files are also kept by their paths without links. A path that is not found there is looked up in the tree,
+//! which knows the reason of its absence.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,7 +14,7 @@ pub(super) struct Files {
     flat: HashMap<String, Vec<u8>>,
     /// Names in directories, by the directories' paths without links.
     names: HashMap<String, BTreeSet<String>>,
-    /// Links by their paths without other links, with what they stand for, which is without links, too.
+    /// Links by their paths without other links, with their targets, which are without links, too.
     links: HashMap<String, String>,
 }
 
@@ -39,7 +38,7 @@ impl Files {
         }
     }
 
-    /// From now on the file or directory is there, and may not be read.
+    /// Makes the file or directory unreadable.
     pub(super) fn deny(&mut self, path: &str) {
         self.remove(path);
         self.tree.put_absence(path, Absence::Denied);
@@ -62,7 +61,7 @@ impl Files {
         }
     }
 
-    /// Notes `path` in its directory, and that in its own.
+    /// Enters `path` into its directory, and that into its parent.
     fn enter(&mut self, path: &str) {
         let Some((parent, name)) = path.rsplit_once('/') else { return };
         let known = self.names.contains_key(parent);
@@ -72,7 +71,7 @@ impl Files {
         }
     }
 
-    /// Returns `path` with its first link followed; no link leads to another one here.
+    /// Returns `path` with its first link followed; links do not lead to other links here.
     fn plain(&self, path: &str) -> Option<String> {
         let ends = path.match_indices('/').skip(1).map(|(at, _)| at).chain([path.len()]);
         let mut links = ends.filter_map(|end| Some((end, self.links.get(&path[..end])?)));

@@ -1,10 +1,10 @@
-//! The tree of /sys: where a disk of each kind is, and what its files say.
+//! The tree of /sys: the place of a disk of each kind, and the contents of its files.
 
 use super::disk::{MockDisk, MockKind};
 use super::encode;
 use super::files::Files;
 
-/// How many SAS disks hang on one adapter.
+/// Number of SAS disks on one adapter.
 const DISKS_PER_ADAPTER: usize = 24;
 
 /// Returns the kernel's name of the disk with this number in its series: `sda`, `sdaa`, `nvme0n1`, `vda`.
@@ -28,7 +28,7 @@ fn letters(number: usize) -> String {
     text.iter().rev().map(|letter| char::from(*letter)).collect()
 }
 
-/// Puts the disk with this index into the tree, but for what changes; gives its directory.
+/// Puts the constant files of the disk with this index into the tree. Returns its directory.
 pub(super) fn build(tree: &mut Files, disk: &MockDisk, index: usize) -> String {
     let sysfs = match disk.kind {
         MockKind::Nvme => nvme(tree, disk),
@@ -107,7 +107,7 @@ fn subsystem(disk: &MockDisk) -> String {
     format!("/sys/devices/virtual/nvme-subsystem/nvme-subsys{number}")
 }
 
-/// Returns a controller called `name` that leads to `disk`; its directory.
+/// Adds a controller called `name` that leads to `disk`. Returns its directory.
 fn put_controller(tree: &mut Files, disk: &MockDisk, name: &str) -> String {
     let number: usize = name.trim_start_matches("nvme").parse().unwrap_or(0);
     let dir = format!("/sys/devices/pci0000:00/0000:{:02x}:01.0/nvme/{name}", number % 256);
@@ -117,7 +117,7 @@ fn put_controller(tree: &mut Files, disk: &MockDisk, name: &str) -> String {
     dir
 }
 
-/// Another controller leads to the subsystem of `disk`.
+/// Adds another controller that leads to the subsystem of `disk`.
 pub(super) fn add_path(tree: &mut Files, disk: &MockDisk, controller: &str) {
     let dir = put_controller(tree, disk, controller);
     tree.put_link(&format!("{}/{controller}", subsystem(disk)), &dir);
@@ -133,7 +133,7 @@ fn virtio(tree: &mut Files, disk: &MockDisk, index: usize) -> String {
     sysfs
 }
 
-/// The files that tell who the disk is.
+/// Writes the files with the identity of the disk.
 pub(super) fn identify(tree: &mut Files, disk: &MockDisk) {
     let sysfs = &disk.sysfs;
     match disk.kind {
@@ -151,7 +151,7 @@ pub(super) fn identify(tree: &mut Files, disk: &MockDisk) {
     }
 }
 
-/// Returns where `cache_type` of the disk is, if it has one.
+/// Returns the path of `cache_type` of the disk, if it has one.
 pub(super) fn cache_type(disk: &MockDisk) -> Option<String> {
     match disk.kind {
         MockKind::Nvme => None,
@@ -164,7 +164,7 @@ pub(super) fn cache_type(disk: &MockDisk) -> Option<String> {
     }
 }
 
-/// Writes what the kernel says of the disk now.
+/// Writes the files with the kernel's present view of the disk.
 pub(super) fn show(tree: &mut Files, disk: &MockDisk) {
     let word = |back: bool| if back { "write back\n" } else { "write through\n" };
     tree.put_text(&format!("{}/queue/write_cache", disk.sysfs), word(disk.sends()));

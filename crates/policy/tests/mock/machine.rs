@@ -18,7 +18,7 @@ pub(super) struct Machine {
     pub(super) mounts: String,
     pub(super) minors: u32,
     time: Nanos,
-    /// When something will happen to which disk.
+    /// Times of pending events, with the disk of each.
     due: BTreeSet<(Nanos, usize)>,
 }
 
@@ -102,7 +102,7 @@ impl Machine {
         self.due.first().is_none_or(|(at, _)| *at > self.time)
     }
 
-    /// Carries out what is due by now.
+    /// Executes everything that is due by now.
     pub(super) fn settle(&mut self) {
         while let Some((at, index)) = self.due.first().copied()
             && at <= self.time
@@ -112,7 +112,7 @@ impl Machine {
         }
     }
 
-    /// Lets what is due happen to one disk, and shows it in /sys.
+    /// Executes the due events of one disk, and updates /sys.
     pub(super) fn refresh(&mut self, index: usize) {
         let disk = &mut self.disks[index];
         disk.settle(self.time);
@@ -172,7 +172,7 @@ impl Machine {
 }
 
 impl MockDisk {
-    /// Returns true if disks of `kind` are named in the same series.
+    /// Returns true if disks of `kind` are in one series of names with this one.
     fn same_names(&self, kind: MockKind) -> bool {
         let series = |kind| match kind {
             MockKind::Nvme => 1,

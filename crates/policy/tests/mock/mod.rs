@@ -1,15 +1,14 @@
-//! A machine of disks that are not there: a [`Gateway`] for tests of this crate and of others (cargo feature
-//! `mock`).
+//! A machine of mock disks: a [`Gateway`] for tests of this crate and of others (cargo feature `mock`).
 //!
-//! What it models. Each [`MockDisk`] has a drive (its cache, what it saves, what it refuses and what it only
-//! pretends to do) and the kernel's view of it, as a tree of /sys and answers to probes. Changes do to both
-//! what Linux 6.12 does: `cache_type` sets and reads again (or, "temporary", only pretends), a raw MODE
-//! SELECT leaves the kernel's view stale, libata reads again 23 ms after SET FEATURES, `queue/write_cache` is
-//! a flag of the kernel's alone that survives all else, dm copies what it finds when its table is loaded.
-//! Time is virtual: only [`Gateway::sleep`] moves it.
+//! Modelled: each [`MockDisk`] has a drive (its cache, the states that it saves, refuses or only pretends to
+//! set) and the kernel's view of it, as a tree of /sys and answers to probes. Changes affect both as in Linux
+//! 6.12: `cache_type` sets and reads again (or, "temporary", only changes the view), a raw MODE SELECT leaves
+//! the kernel's view stale, libata reads again 23 ms after SET FEATURES, `queue/write_cache` is a flag of the
+//! kernel alone that survives everything else, dm copies the state below when its table is loaded. Time is
+//! virtual: only [`Gateway::sleep`] advances it.
 //!
-//! What it does not model: data. A flush is counted, and whether one from the top of a stack would arrive is
-//! answered by [`MockGateway::flush_arrives`], but nothing is written or lost.
+//! Not modelled: data. Flushes are counted, and [`MockGateway::flush_arrives`] tells whether a flush from the
+//! top of a stack would arrive, but nothing is written or lost.
 
 mod answer;
 mod change;
@@ -33,23 +32,23 @@ use machine::Machine;
 
 pub use disk::{Kernel, MockDisk, MockKind, Trap};
 
-/// Called before each change with its number, counted from 0, the disk and the change.
+/// Function called before each change with its number, counted from 0, the disk and the change.
 pub type Watcher = Box<dyn FnMut(usize, &Disk, &Change) + Send>;
 
-/// Where a run is killed.
+/// Point at which a run is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kill {
-    /// Interrupt before the change with this number, counted from 0, is carried out.
+    /// Kill before the change with this number, counted from 0, is executed.
     Before(usize),
-    /// Interrupt after the change was carried out, before its caller learns of it.
+    /// Kill after the change was executed, before the call returns.
     After(usize),
 }
 
-/// The payload of the unwinding that [`Kill`] causes; for `catch_unwind`.
+/// Payload of the unwinding that [`Kill`] causes, for `catch_unwind`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KillPayload(pub Kill);
 
-/// The machine.
+/// A machine of mock disks.
 pub struct MockGateway {
     machine: Arc<RwLock<Machine>>,
     tree: MockTree,
@@ -70,7 +69,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the machine, for something that may change it.
+/// Returns exclusive access to the machine.
 fn alone(machine: &RwLock<Machine>) -> RwLockWriteGuard<'_, Machine> {
     machine.write().unwrap_or_else(PoisonError::into_inner)
 }
@@ -87,22 +86,22 @@ impl MockGateway {
         }
     }
 
-    /// All changes that were carried out, in order, also those that failed in the device.
+    /// Returns all executed changes in order, including those that failed in the device.
     pub fn log(&self) -> Vec<(Disk, Change)> {
         locked(&self.control).log.clone()
     }
 
-    /// Returns how many there were: the number of the next one.
+    /// Returns the number of changes so far, which is the number of the next one.
     pub fn changes(&self) -> usize {
         locked(&self.control).log.len()
     }
 
-    /// Unwinds with [`KillPayload`] at this change, once: a test finds afterwards what a SIGKILL leaves.
+    /// Unwinds with [`KillPayload`] at this change, once, which leaves the state of a SIGKILL.
     pub fn kill(&self, kill: Kill) {
         locked(&self.control).kill = Some(kill);
     }
 
-    /// The change with this number, counted from 0, fails with `error` and does nothing; once.
+    /// Lets the change with this number, counted from 0, fail with `error` and without effect, once.
     pub fn fail_at(&self, number: usize, error: GatewayError) {
         locked(&self.control).fail = Some((number, error));
     }
@@ -112,86 +111,86 @@ impl MockGateway {
         locked(&self.control).watcher = Some(Box::new(watcher));
     }
 
-    /// Returns the disk called `name` and the kernel's view of it as they are now.
+    /// Returns the present state of the disk called `name`, with the kernel's view of it.
     pub fn disk(&self, name: &str) -> Option<MockDisk> {
         let mut machine = alone(&self.machine);
         machine.settle();
         machine.disk(name).cloned()
     }
 
-    /// Changes a disk behind everybody's back: another program, a firmware, a hand in the rack.
+    /// Changes a disk without notice, as another program, a firmware or a person would.
     pub fn meddle(&self, name: &str, change: impl FnOnce(&mut MockDisk)) {
         alone(&self.machine).meddle(name, change);
     }
 
-    /// The disk is pulled out.
+    /// Removes the disk.
     pub fn vanish(&self, name: &str) {
         alone(&self.machine).vanish(name);
     }
 
-    /// A disk is put in.
+    /// Adds a disk.
     pub fn appear(&self, disk: MockDisk) {
         alone(&self.machine).add(disk);
     }
 
-    /// The NVMe namespace called `name`, which is in a subsystem, is also reached over this controller.
+    /// Adds a controller for the NVMe namespace called `name`, which is in a subsystem.
     pub fn nvme_path(&self, name: &str, controller: &str) {
         alone(&self.machine).nvme_path(name, controller);
     }
 
-    /// A dm device called `name` over `below`, with this uuid: it takes over what it finds now (trap H4 if a
-    /// cache is switched on later).
+    /// Adds a dm device called `name` over `below`, with this uuid. It copies the present state below (trap
+    /// H4 if a cache is switched on later).
     pub fn device_mapper(&self, name: &str, uuid: &str, below: &[&str]) {
         alone(&self.machine).device_mapper(name, uuid, below);
     }
 
-    /// An md array of this level over `below`, which is idle.
+    /// Adds an idle md array of this level over `below`.
     pub fn md(&self, name: &str, level: &str, below: &[&str]) {
         alone(&self.machine).md(name, level, below);
     }
 
-    /// Sets what the array is doing: `idle`, `resync`, `check`.
+    /// Sets the action of the array: `idle`, `resync`, `check`.
     pub fn md_action(&self, name: &str, action: &str) {
         alone(&self.machine).md_action(name, action);
     }
 
-    /// A partition called `name` of a disk, with this name in its table.
+    /// Adds a partition called `name` of a disk, with the name `label` in its table.
     pub fn partition(&self, disk: &str, name: &str, label: &str) {
         alone(&self.machine).partition(disk, name, label);
     }
 
-    /// A block device that is no disk: `loop0`, `zram0`.
+    /// Adds a block device that is not a disk: `loop0`, `zram0`.
     pub fn pseudo(&self, name: &str) {
         alone(&self.machine).pseudo(name);
     }
 
-    /// The write-back cache `name` of plumb, in this mode, attached as the loop device `device`; its log and
-    /// its backing device are these disks.
+    /// Adds the write-back cache `name` of plumb, in this mode, attached as the loop device `device`, with
+    /// these disks as its log and its backing device.
     pub fn cache(&self, device: &str, name: &str, mode: &str, log_and_backing: [&str; 2]) {
         alone(&self.machine).cache(device, name, mode, log_and_backing);
     }
 
-    /// A loop device over a file of the file system on `disk`.
+    /// Adds a loop device over a file of the file system on `disk`.
     pub fn loop_over(&self, device: &str, file: &str, disk: &str) {
         alone(&self.machine).loop_over(device, file, disk);
     }
 
-    /// A file system that is on no block device of this machine: `nfs4` of `server:/export`.
+    /// Mounts a file system without a block device of this machine: `nfs4` of `server:/export`.
     pub fn mount_elsewhere(&self, point: &str, kind: &str, source: &str) {
         alone(&self.machine).mount_elsewhere(point, kind, source);
     }
 
-    /// A file of /sys or /proc says this.
+    /// Sets the text of a file of /sys or /proc.
     pub fn put_text(&self, path: &str, text: &str) {
         alone(&self.machine).tree.put_text(path, text);
     }
 
-    /// A file or directory of /sys or /proc is there and may not be read.
+    /// Makes a file or directory of /sys or /proc unreadable.
     pub fn deny(&self, path: &str) {
         alone(&self.machine).tree.deny(path);
     }
 
-    /// A file system of this type on the device called `name`, with these options.
+    /// Mounts a file system of this type on the device called `name`, with these options.
     pub fn mount(&self, name: &str, point: &str, kind: &str, options: &str) {
         alone(&self.machine).mount(name, point, kind, options);
     }
@@ -207,13 +206,13 @@ impl MockGateway {
         alone(&self.machine).flush_arrives(name)
     }
 
-    /// The power goes and comes back: drives start with what they saved or with their maker's default, the
-    /// kernel knows nothing of before. Stacks are set up again over what is there then.
+    /// Cuts and restores the power: drives start with their saved state or their default, and the kernel
+    /// starts anew. Stacks are set up again over the new state.
     pub fn power_cycle(&self) {
         alone(&self.machine).power_cycle();
     }
 
-    /// The kernel starts anew and the power stays: drives are as they were.
+    /// Restarts the kernel without a power cut: drives keep their states.
     pub fn reboot(&self) {
         alone(&self.machine).reboot();
     }
@@ -265,7 +264,7 @@ impl MockGateway {
     fn kill_if(&self, here: Kill) {
         let killed = locked(&self.control).kill.take_if(|kill| *kill == here);
         if let Some(kill) = killed {
-            // Without the message of a panic: being killed is what the test wants.
+            // Without the message of a panic, since the kill is intended.
             panic::resume_unwind(Box::new(KillPayload(kill)));
         }
     }

@@ -5,13 +5,13 @@ use plumb_linux::tree::{DeviceNumber, FileKind, Stat};
 use super::machine::Machine;
 use crate::gateway::{Disk, GatewayError};
 
-/// A device that stands on others.
+/// A device stacked on others.
 pub(super) struct StackedDevice {
     pub(super) below: Vec<String>,
     kind: StackedKind,
     uuid: String,
     number: DeviceNumber,
-    /// State of the cache that the queue took over when it was set up.
+    /// State of the cache that the queue copied when it was set up.
     cache: bool,
 }
 
@@ -43,7 +43,7 @@ impl Machine {
         self.tree.put_text(&path, &format!("{action}\n"));
     }
 
-    /// A block device that is no disk; its name says what it is.
+    /// Adds a block device that is not a disk; its name determines its kind.
     pub(super) fn pseudo(&mut self, name: &str) {
         self.stack(name, "", &[], StackedKind::Pseudo);
     }
@@ -79,7 +79,7 @@ impl Machine {
         self.tree.put_text(&format!("{dir}/loop/dio"), "1\n");
     }
 
-    /// A file system that is on no block device of this machine.
+    /// Mounts a file system without a block device of this machine.
     pub(super) fn mount_elsewhere(&mut self, point: &str, kind: &str, source: &str) {
         let number = DeviceNumber { major: 0, minor: 50 };
         self.put_mount(number, point, &format!("{kind} {source} rw"));
@@ -139,7 +139,8 @@ impl Machine {
         }
     }
 
-    /// dm takes over the feature of what is below, not the user's flag on it (H5); md always takes flushes.
+    /// Sets up the queue: dm copies the feature of the devices below, not the user's flag (H5); md always
+    /// accepts flushes.
     pub(super) fn load(&mut self, name: &str) {
         let Some(stacked) = self.stacked.get(name) else { return };
         let cache = match stacked.kind {

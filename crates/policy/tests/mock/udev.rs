@@ -1,7 +1,6 @@
-//! Checker of udev rules, for those that plumb writes. A rule with an error is dropped by udev with a line in
-//! the log.
+//! Checker of the udev rules that plumb writes. udev drops a rule with an error, with a line in its log.
 
-/// A rule that udev would not take.
+/// Error of a rule that udev would not accept.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}: {text}")]
 pub struct RuleError {
@@ -9,16 +8,15 @@ pub struct RuleError {
     pub line: usize,
     /// Description of what is wrong.
     pub what: &'static str,
-    /// The line.
+    /// Text of the line.
     pub text: String,
 }
 
-/// Checks that udev would take the rules: every line is a comment or pairs of key, operator and quoted value,
-/// every GOTO has its LABEL, and no line only matches. udev(7); a rule with an error is dropped there with a
-/// line in the log.
+/// Checks that udev would accept the rules: every line is a comment or pairs of key, operator and quoted
+/// value, every GOTO has its LABEL, and no line only matches (udev(7)).
 ///
 /// # Errors
-/// The first line that is wrong.
+/// Fails with the first wrong line.
 pub fn check_rules(text: &str) -> Result<(), RuleError> {
     let labels: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("LABEL=")).collect();
     for (index, line) in text.lines().enumerate() {
@@ -53,7 +51,7 @@ const KEYS: [&str; 11] =
 /// Returns the pairs of a line: `KEY{attribute}OPERATOR"value"`, with commas between them.
 ///
 /// # Errors
-/// What is wrong with the line.
+/// Fails with a description of the error in the line.
 pub fn pairs(line: &str) -> Result<Vec<Pair<'_>>, &'static str> {
     let mut rest = line;
     let mut pairs = Vec::new();
