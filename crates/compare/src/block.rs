@@ -5,16 +5,17 @@ use std::collections::BTreeMap;
 use plumb_load::LoadOutcome;
 use plumb_report::document::Sides;
 use plumb_report::document::comparison::{Block, Counts};
+use plumb_workload::{Job, Scenario};
 
-/// A figure, and how it is read.
+/// Name of a figure, and the function that reads it.
 type Figure = (&'static str, fn(&Sides) -> Option<f64>);
 
 /// All figures. A ratio above 1 is good for the first three, and bad for the others.
 const FIGURES: [Figure; 14] = [
     ("iops", iops),
-    // See `of_transactions`.
+    // Set by `of_transactions`, since `Sides` has no transactions.
     (PROFILE_FIGURE, |_| None),
-    ("bytes-per-second", |sides| Some(sides.application.bytes_per_second)),
+    (LENGTHS_FIGURE, |sides| Some(sides.application.bytes_per_second)),
     ("mean", |sides| Some(sides.operation_latency()?.mean)),
     ("p50", |sides| sides.operation_latency()?.p50),
     ("p99", |sides| sides.operation_latency()?.p99),
@@ -28,16 +29,17 @@ const FIGURES: [Figure; 14] = [
     ("cpu-per-million", Sides::cpu_per_million),
 ];
 
-/// The figure that decides unless another one is named.
+/// Figure that decides by default.
 pub(crate) const DEFAULT_FIGURE: &str = "iops";
-/// Figure that decides where operations start on a schedule, unless another one is named: their rate is that
-/// of the schedule.
+/// Figure that decides by default if operations start on a schedule, which determines their rate.
 pub(crate) const SCHEDULED_FIGURE: &str = "p99";
+/// Figure that decides by default if the operations of the levels differ in length.
+pub(crate) const LENGTHS_FIGURE: &str = "bytes-per-second";
 
-/// Figure that decides for a profile over files, unless another one is named: its transactions per second.
+/// Figure that decides by default for a profile over files: its transactions per second.
 pub(crate) const PROFILE_FIGURE: &str = "transactions";
 
-/// Returns the names of all figures. Times are those of an operation unless they say of what.
+/// Returns the names of all figures. Times without another name are those of an operation.
 pub(crate) fn figure_names() -> impl Iterator<Item = &'static str> {
     FIGURES.iter().map(|(name, _)| *name)
 }
@@ -45,27 +47,38 @@ pub(crate) fn figure_names() -> impl Iterator<Item = &'static str> {
 /// Parses the name of a figure.
 ///
 /// # Errors
-/// The names that there are.
+/// Fails with the known names.
 pub fn figure(typed: &str) -> Result<String, String> {
     let known = figure_names().find(|name| *name == typed).map(str::to_owned);
     known.ok_or_else(|| format!("expected one of {}", figure_names().collect::<Vec<_>>().join(", ")))
 }
 
-/// Returns the operations per second. Where none completed it is taken for half of one: a logarithm is
-/// needed, and the block is no other's.
+/// Returns the operations per second. If none completed, half an operation counts, as in [`block_of`], since
+/// the logarithm is needed. A level with many such blocks has no figure (see [`is_idle`]).
 fn iops(sides: &Sides) -> Option<f64> {
     let application = &sides.application;
     let is_empty = application.operations == 0 && application.seconds > 0.0;
     Some(if is_empty { 0.5 / application.seconds } else { application.iops })
 }
 
-/// Returns the block of a profile over files: what it does from one operation to the next it does from one
-/// transaction to the next. Each of `threads` is always in one.
+/// Returns true if no operation completed in at least half of `blocks`: the figure of the level would then be
+/// the assumed half operation, which nobody measured.
+pub(crate) fn is_idle<'a>(blocks: impl Iterator<Item = &'a Block>) -> bool {
+    let (mut all, mut idle) = (0, 0);
+    for block in blocks {
+        all += 1;
+        idle += usize::from(block.counts.operations == 0);
+    }
+    idle > 0 && 2 * idle >= all
+}
+
+/// Returns the block of a profile over files, whose counts refer to transactions instead of operations. Each
+/// of `threads` is always in a transaction.
 pub(crate) fn of_transactions(mut block: Block, outcome: &LoadOutcome, threads: u32) -> Block {
     let Some(transactions) = &outcome.transactions else { return block };
     let counts = &mut block.counts;
     if counts.operations == 0 {
-        block.figures.remove(DEFAULT_FIGURE);
+        block.figures.retain(|name, _| ![DEFAULT_FIGURE, LENGTHS_FIGURE].contains(&&**name));
     }
     counts.operations = outcome.transaction_count();
     counts.slot_seconds = counts.seconds * f64::from(threads);
@@ -82,27 +95,55 @@ pub(crate) fn of_transactions(mut block: Block, outcome: &LoadOutcome, threads: 
     block
 }
 
-/// Builds the block of what was measured in `seconds` seconds.
-pub fn block_of_sides(sides: &Sides, seconds: f64) -> Block {
-    block_of(sides, Way { page_cache: false, asks_durable: true }, seconds)
+/// Builds the block of what `scenario` measured in `seconds` seconds.
+pub fn block_of_sides(sides: &Sides, scenario: &Scenario, seconds: f64) -> Block {
+    block_of(sides, Way { page_cache: false, asks_durable: true, length: length(scenario.jobs()) }, seconds)
 }
 
-/// Way of the writes of a block.
+/// Returns the mean length of an operation of `jobs`, in bytes.
+pub(crate) fn length<'a>(jobs: impl Iterator<Item = &'a Job>) -> f64 {
+    let each: Vec<f64> = jobs.map(|job| job.workload.block_mean() as f64).collect();
+    each.iter().sum::<f64>() / each.len().max(1) as f64
+}
+
+/// Method of the writes of a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Way {
     /// True if all operations go through the page cache.
     pub(crate) page_cache: bool,
-    /// True if a sync or a durable write is asked for.
+    /// True if syncs or durable writes are requested.
     pub(crate) asks_durable: bool,
+    /// Mean length of an operation in bytes, for a block that completed none; 0 if that is not known.
+    pub(crate) length: f64,
 }
 
-/// Returns the block that measured `sides` in so many seconds.
+/// Creates the block of `sides`, written by the method `way`, measured in `seconds`.
 pub(crate) fn block_of(sides: &Sides, way: Way, seconds: f64) -> Block {
     let read = |(name, of): &Figure| Some(((*name).to_owned(), of(sides).filter(|value| *value > 0.0)?));
-    let figures: BTreeMap<String, f64> = FIGURES.iter().filter_map(read).collect();
+    let mut figures: BTreeMap<String, f64> = FIGURES.iter().filter_map(read).collect();
+    if sides.application.operations == 0 {
+        let bytes = figures.get(DEFAULT_FIGURE).map(|iops| iops * way.length).filter(|bytes| *bytes > 0.0);
+        figures.extend(bytes.map(|bytes| (LENGTHS_FIGURE.to_owned(), bytes)));
+    }
     let settled_after = sides.quality.ramp_seconds;
     let page_cache = way.page_cache;
     let unsynced_writes = if way.asks_durable { 0 } else { sides.write.ios };
     let counts = Counts { page_cache, unsynced_writes, ..Counts::from_sides(sides) };
     Block { seconds, settled_after, figures, counts, ..Block::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_that_completed_nothing_has_rates_of_half_an_operation() {
+        let mut sides = Sides::default();
+        sides.application.seconds = 2.0;
+        let way = Way { page_cache: false, asks_durable: false, length: 4096.0 };
+        let figures = block_of(&sides, way, 2.0).figures;
+        assert_eq!((figures[DEFAULT_FIGURE], figures[LENGTHS_FIGURE], figures.len()), (0.25, 1024.0, 2));
+        let figures = block_of(&sides, Way { length: 0.0, ..way }, 2.0).figures;
+        assert!(!figures.contains_key(LENGTHS_FIGURE));
+    }
 }

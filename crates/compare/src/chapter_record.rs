@@ -1,10 +1,11 @@
-//! Record of a comparison's chapters in its run directory. Where it cannot be written the experiments go on.
+//! Record of a comparison's chapters in its run directory. If the record cannot be written, the experiments
+//! continue.
 
 use plumb_block::in_one_line;
 use plumb_report::{ComparisonDocument, Record};
 use plumb_trial::{Request, TrialEnded, TrialError};
 
-/// Chapters until now, and the run directory that keeps them.
+/// Chapters so far, and the run directory that records them.
 pub(crate) struct ChapterRecord {
     chapters: Vec<ComparisonDocument>,
     record: Record,
@@ -18,18 +19,19 @@ impl ChapterRecord {
         Ok(Self { chapters: Vec::new(), record })
     }
 
-    /// Keeps a chapter that goes on, beside those that are over. What is to be told if that fails.
+    /// Records an unfinished chapter, in addition to the finished ones. Returns a message if that fails.
     pub(crate) fn keep(&mut self, current: &ComparisonDocument) -> Option<String> {
         let all = self.chapters.iter().chain([current]).cloned().collect();
         self.record.attempt(|directory| directory.write_result(&ComparisonDocument::of_chapters(all)))
     }
 
-    /// Adds a chapter that is over.
+    /// Adds a finished chapter.
     pub(crate) fn add(&mut self, chapter: ComparisonDocument) {
         self.chapters.push(chapter);
     }
 
-    /// Writes the result and the page. Without a chapter nothing is kept.
+    /// Writes the result and the page. If an error ended the experiments before the first chapter, removes
+    /// the run directory.
     pub(crate) fn finish(
         self,
         ended: Result<TrialEnded, TrialError>,

@@ -1,9 +1,9 @@
-//! An experiment in progress: which span is run next, and what is known until then.
+//! An experiment in progress: the next span to run, and the results so far.
 //!
-//! Practice comes first. In its first round no block has a warm-up: where the rate settled in it (a change
-//! point of its time series) is how long every later block runs before it is measured. The other rounds of
-//! practice are like those that count: they say how much pairs of blocks differ, and how many rounds the
-//! budget holds. From then on the design is fixed.
+//! Practice comes first. The blocks of its first round have no warm-up: the time at which their rates settled
+//! (a change point of the time series) becomes the warm-up of every later block. The other rounds of practice
+//! are like those that count: they show how much pairs of blocks differ, and how many rounds fit into the
+//! budget. Then the design is fixed.
 
 use plumb_block::{FailureKind, Nanos};
 use plumb_load::LoadOutcome;
@@ -14,19 +14,21 @@ use plumb_report::verdict::loses_writes;
 use plumb_trial::{GOES_ON, Interim, ScheduledSpan, SpanRun, Trial, TrialEnded, TrialError};
 use plumb_workload::{Job, Scenario};
 
-use crate::block::{Way, block_of, of_transactions};
+use crate::block::{Way, block_of, is_idle, length, of_transactions};
 use crate::design::Design;
 use crate::experiment::{Experiment, Extent, WARMUP_SHARE};
-use crate::judge::{Question, conclude, document, is_clear, practised, synchronous, whole_rounds};
+use crate::judge::{
+    Question, conclude, document, idle_words, is_clear, practised, synchronous, whole_rounds,
+};
 use crate::predict::{PRACTICE, Spread};
 use crate::shape::{self, Distribution};
 
-/// The last block that ran for less of its time was cut.
+/// Share of its time below which the last block counts as cut off.
 const WHOLE_SHARE: f64 = 0.95;
 
 /// An experiment in progress.
 pub(crate) struct Course<'a> {
-    /// The workload; empty if there is only one.
+    /// Name of the workload; empty if there is only one.
     name: &'a str,
     experiment: &'a Experiment,
     scenario: &'a Scenario,
@@ -34,17 +36,17 @@ pub(crate) struct Course<'a> {
     seed: u64,
     block: Nanos,
     blocks: Vec<Block>,
-    /// The level and round of the turn that runs, or of the one that is to be taken.
+    /// Level and round of each turn that has started.
     turns: Vec<(usize, u64)>,
-    /// Number of them that have become blocks.
+    /// Number of turns that were converted to blocks.
     taken: usize,
-    /// Time that each block runs before it is measured, and when that was known.
+    /// Warm-up of each block, and the time at which it became known.
     warmup: Option<(Nanos, Nanos)>,
     design: Option<Design>,
     prediction: Option<Prediction>,
     /// Reason why practice has shown that the question cannot be answered.
     refused: Option<String>,
-    /// Distribution of each level: known at the end.
+    /// Distribution of each level.
     distributions: Vec<Distribution>,
 }
 
@@ -71,7 +73,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Makes blocks of what the first turn measured that is not taken yet.
+    /// Converts the measurements `run` of the next turn to blocks.
     fn take(&mut self, run: &SpanRun) {
         let Some((level, round)) = self.turns.get(self.taken).copied() else { return };
         self.taken += 1;
@@ -84,20 +86,26 @@ impl<'a> Course<'a> {
             let outcome = result.total();
             let page_cache = jobs.iter().all(|job| job.opening.caching.is_cached());
             let threads = jobs.first().map_or(1, |job| job.threads);
-            let way = Way { page_cache, asks_durable: jobs.iter().any(asks_durable) };
+            let way =
+                Way { page_cache, asks_durable: jobs.iter().any(asks_durable), length: length(jobs.iter()) };
             let block = of_transactions(block_of(&run.total, way, seconds), &outcome, threads);
             return self.add(Block { level, round, ..block }, &outcome);
         }
         for (target, sides) in run.targets.iter().enumerate() {
             let level = result.targets[target].job;
             let job = &jobs[level];
-            let way = Way { page_cache: job.opening.caching.is_cached(), asks_durable: asks_durable(job) };
+            let way = Way {
+                page_cache: job.opening.caching.is_cached(),
+                asks_durable: asks_durable(job),
+                length: length(std::iter::once(job)),
+            };
             let block = block_of(sides, way, seconds);
             self.add(Block { level, round, ..block }, &result.of_target(target));
         }
     }
 
-    /// Adds a block, with what is only drawn of it.
+    /// Adds a block, with the data that is only drawn: its rates, and its latencies in the distribution of
+    /// the level.
     fn add(&mut self, block: Block, outcome: &LoadOutcome) {
         if block.round > 0 {
             self.distributions[block.level].add(outcome);
@@ -105,7 +113,7 @@ impl<'a> Course<'a> {
         self.blocks.push(Block { rates: shape::rates(outcome), ..block });
     }
 
-    /// The last block does not count if the run ended within it.
+    /// Leaves out the last blocks if the run ended within them.
     fn leave_out_cut(&mut self) {
         let is_cut = |block: &mut Block| block.seconds < WHOLE_SHARE * self.block.as_secs_f64();
         let of_a_turn = self.levels() / self.experiment.turns_in_round();
@@ -116,7 +124,8 @@ impl<'a> Course<'a> {
         self.experiment.levels.len()
     }
 
-    /// Takes what the last turn measured, keeps what is known after each round, and says which turn is next.
+    /// Takes the measurements of the last turn, records the results after each round, and returns the next
+    /// turn.
     pub(crate) fn proceed(
         &mut self,
         interim: &Interim<'_>,
@@ -129,7 +138,7 @@ impl<'a> Course<'a> {
         self.next(interim.elapsed)
     }
 
-    /// Returns the document of what is known at the end.
+    /// Returns the document of the finished experiment.
     ///
     /// # Errors
     /// If practice has shown that the question cannot be answered.
@@ -137,7 +146,7 @@ impl<'a> Course<'a> {
         if let Some(problem) = self.refused {
             return Err(TrialError::new(FailureKind::NotMeasured, problem));
         }
-        // A turn that ended the run was followed by no other.
+        // The last turn was not taken yet, since no other followed it.
         trial.spans.get(self.taken).into_iter().for_each(|run| self.take(run));
         if trial.ended != TrialEnded::Complete {
             self.leave_out_cut();
@@ -158,9 +167,15 @@ impl<'a> Course<'a> {
         }
         if round < PRACTICE {
             let level = if round % 2 == 0 { place } else { each - 1 - place };
-            // The offsets of no round that counts.
+            // Not the offsets of any round that counts.
             let drawn = if round == 0 { 0 } else { Design::ROUNDS_MAX + round };
             return Some(ScheduledSpan { round: drawn as u64, ..self.turn(level, 0) });
+        }
+        if self.design.is_none() {
+            self.refused = self.idle();
+            if self.refused.is_some() {
+                return None;
+            }
         }
         let note = self.design.is_none().then(|| self.plan(elapsed)).flatten();
         let (design, round) = (self.design.as_ref()?, round - PRACTICE);
@@ -192,7 +207,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Returns what the blocks until now say of each level, and of the difference.
+    /// Returns lines with the results so far, of each level and of the difference.
     fn standing(&self, round: u64) -> Vec<String> {
         let Some(design) = &self.design else {
             let why = "how long a block runs before it is measured, and how much blocks differ";
@@ -207,17 +222,18 @@ impl<'a> Course<'a> {
         lines
     }
 
-    /// Returns the words, of the workload if there are several.
+    /// Returns `words`, preceded by the name of the workload if there are several.
     fn named(&self, words: String) -> String {
         if self.name.is_empty() { words } else { format!("{}: {words}", self.name) }
     }
 
-    /// Describes the requested figure, if any, that a level did not have in practice, and would have in no
+    /// Returns a message if a level did not have a requested figure in practice, and so would have it in no
     /// block.
     fn missing(&self) -> Option<String> {
         let limits = self.question.limits.iter().map(|limit| limit.figure.as_str());
         let asked = || std::iter::once(self.question.figure.as_str()).chain(limits.clone());
-        self.blocks.iter().find_map(|block| {
+        let mut of_some = self.blocks.iter().filter(|block| block.counts.operations > 0);
+        of_some.find_map(|block| {
             let figure = asked().find(|figure| !block.figures.contains_key(*figure))?;
             let known: Vec<&str> = block.figures.keys().map(String::as_str).collect();
             let level = &self.question.levels[block.level];
@@ -228,7 +244,14 @@ impl<'a> Course<'a> {
         })
     }
 
-    /// Returns how long a block runs before it is measured, from the first round of practice. A profile makes
+    /// Returns a message if a level completed too little in practice for blocks of this length.
+    fn idle(&self) -> Option<String> {
+        let practice = |level: usize| self.blocks.iter().filter(move |block| block.level == level);
+        let idle = (0..self.levels()).find(|level| is_idle(practice(*level)));
+        idle.map(|level| idle_words(&self.question.levels[level]))
+    }
+
+    /// Returns the warm-up of a block, from the first round of practice; zero for a profile, which creates
     /// its files again for each block.
     fn settled(&self) -> Nanos {
         if self.experiment.is_of_profile() {
@@ -239,7 +262,8 @@ impl<'a> Course<'a> {
         settled.map(|settled| settled.unwrap_or(default)).max().unwrap_or(default).min(self.block)
     }
 
-    /// Fixes the design that fits what is left of the budget; what practice predicts of it, in words.
+    /// Fixes the design that fits into the rest of the budget. Returns the prediction from practice, in
+    /// words.
     fn plan(&mut self, elapsed: Nanos) -> Option<String> {
         let begun = self.warmup.map_or(Nanos::ZERO, |(_, at)| at);
         let round = (elapsed.since(begun).0 / (PRACTICE as u64 - 1)).max(1);
@@ -271,7 +295,7 @@ impl<'a> Course<'a> {
             && is_clear(&document(&self.question, design, self.blocks.clone()))
     }
 
-    /// Builds the document of what is known now; with `ended`, at the end.
+    /// Creates the document of the results so far; `ended` is given at the end.
     fn document(&self, run: &RunDocument, ended: Option<&TrialEnded>) -> ComparisonDocument {
         let design = self.design.clone().unwrap_or_else(|| self.designed(0));
         let mut document = document(&self.question, &design, self.blocks.clone());
@@ -307,7 +331,7 @@ impl<'a> Course<'a> {
         document
     }
 }
-/// Returns true if the job asks for what it writes to be durable; a program does so itself, if it does.
+/// Returns true if the job requests durability. A program counts as doing so, since it syncs by itself.
 fn asks_durable(job: &Job) -> bool {
     job.workload.durability.is_any() || job.program.is_some()
 }

@@ -1,5 +1,5 @@
-//! The design of an experiment: how many rounds, the order of the levels in each, when the results are looked
-//! at, and how much of the allowed error each look may use.
+//! The design of an experiment: the number of rounds, the order of the levels in each, the looks at the
+//! results, and the part of the allowed error that each look may use.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -12,9 +12,9 @@ pub struct Terms {
     /// Largest share of experiments that find a difference where there is none, or equivalence where the
     /// difference is as large as the threshold: 0.05.
     pub error: f64,
-    /// A ratio between one over this and this is equivalence: 1.05.
+    /// Largest ratio that counts as equivalence, as does its inverse: 1.05.
     pub equivalent: f64,
-    /// The difference that is to be found, as a share: 0.03 is a ratio of 1.03.
+    /// Difference to be found, as a share: 0.03 is a ratio of 1.03.
     pub difference: f64,
 }
 
@@ -24,13 +24,13 @@ impl Default for Terms {
     }
 }
 
-/// A moment at which the results are looked at.
+/// A planned look at the results, at which the experiment may end.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
-    /// Number of rounds until then.
+    /// Number of rounds before the look.
     pub rounds: usize,
-    /// The error that it may use. Those of all looks add up to the whole, so intervals of all looks hold
-    /// together.
+    /// Error that the look may use. The errors of all looks add up to the allowed one, so the intervals of
+    /// all looks hold simultaneously.
     pub error: f64,
 }
 
@@ -39,28 +39,28 @@ pub struct Look {
 pub struct Design {
     levels: usize,
     looks: Vec<Look>,
-    /// Number of rounds that are between two looks.
+    /// Number of rounds from each look to the next.
     stages: Vec<usize>,
     seed: u64,
-    /// All levels run at the same time: there are no orders, and where the levels are alike either may come
-    /// out ahead in each round.
+    /// True if all levels run at the same time: there are no orders, and if the levels are equal, either may
+    /// be ahead in each round.
     together: bool,
 }
 
-/// The part of the error that a look before the last uses, of looks so many.
+/// Shares of the error that the first, second and third look before the last one may use.
 const EARLY_SHARES: [f64; 3] = [0.2, 0.1, 0.1];
 
 impl Design {
-    /// Fewer rounds can hardly show anything.
+    /// Minimum number of rounds; fewer can hardly show anything.
     pub const ROUNDS_MIN: usize = 8;
-    /// Number of rounds that are run however small the budget is. Of eight there are so few orders that the
-    /// 95 % interval holds in 97.1 % of experiments, and is as much wider; of ten in 95.2 %.
+    /// Number of rounds that are run even with a small budget. Eight rounds have so few orders that the 95 %
+    /// interval holds in 97.1 % of experiments, and is accordingly wider; with ten it holds in 95.2 %.
     pub const ROUNDS_USUAL: usize = 10;
-    /// More are not run, however large the budget: longer blocks are better then.
+    /// Maximum number of rounds: with a larger budget, longer blocks are better.
     pub const ROUNDS_MAX: usize = 64;
 
-    /// Creates an experiment with at most `rounds` rounds of `levels` levels. `looks_early` says whether it
-    /// may end before the last round.
+    /// Creates a design with at most `rounds` rounds of `levels` levels. `looks_early` permits looks before
+    /// the last round.
     pub fn new(levels: usize, rounds: usize, terms: &Terms, looks_early: bool, seed: u64) -> Self {
         let levels = levels.max(2);
         // Each level is compared with the first, and all these comparisons share the error.
@@ -104,8 +104,8 @@ impl Design {
         self.looks.iter().find(|look| look.rounds == rounds).copied()
     }
 
-    /// Returns the error that may be used after `rounds` rounds: that of the look there; anywhere else, what
-    /// earlier looks have left.
+    /// Returns the error that may be used after `rounds` rounds: that of the look there, otherwise the error
+    /// that earlier looks have left.
     pub fn error_at(&self, rounds: usize) -> f64 {
         let left = || self.looks.iter().filter(|look| look.rounds > rounds).map(|look| look.error).sum();
         self.look_at(rounds).map_or_else(left, |look| look.error)
@@ -169,7 +169,7 @@ fn share(typed: &str) -> Option<f64> {
 /// Parses a percentage as a share.
 ///
 /// # Errors
-/// What was expected.
+/// Fails with a description of a valid value.
 pub fn percent(typed: &str) -> Result<f64, String> {
     share(typed).ok_or_else(|| "expected a percentage between 0 and 100, such as 5%".to_owned())
 }
@@ -177,7 +177,7 @@ pub fn percent(typed: &str) -> Result<f64, String> {
 /// Parses the percentage of experiments in which an interval covers the true value.
 ///
 /// # Errors
-/// What was expected.
+/// Fails with a description of a valid value.
 pub fn confidence(typed: &str) -> Result<f64, String> {
     let expected = || "expected a percentage from 80 to 99.9, such as 95%".to_owned();
     share(typed).filter(|share| (0.8..=0.999).contains(share)).ok_or_else(expected)

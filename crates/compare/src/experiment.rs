@@ -1,5 +1,6 @@
-//! Definition of an experiment: levels of a factor, what is asked of their blocks, and how long it may take.
+//! Definition of an experiment: the levels of a factor, the question about their blocks, and the budget.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plumb_block::{Clock, Nanos, RealClock, in_one_line};
@@ -10,7 +11,7 @@ use plumb_targets::{Intent, Name, Permission, TargetRequest, open_all, seed_of, 
 use plumb_trial::TrialError;
 use plumb_workload::{Job, Rate, Scenario, Span, Stop, Warmup};
 
-use crate::block::{DEFAULT_FIGURE, PROFILE_FIGURE, SCHEDULED_FIGURE};
+use crate::block::{DEFAULT_FIGURE, LENGTHS_FIGURE, PROFILE_FIGURE, SCHEDULED_FIGURE};
 use crate::design::{Design, Terms};
 use crate::gate::Gate;
 use crate::judge::Question;
@@ -27,21 +28,21 @@ pub struct Level {
 }
 
 /// An experiment.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Experiment {
     /// Factor that differs between the levels.
     pub factor: String,
     /// The levels: at least two; the others are compared with the first.
     pub levels: Vec<Level>,
-    /// The figure that decides; if it is not said, the rate, or with a schedule the 99th percentile.
+    /// Figure that decides; `None`: see [`question`](Self::question).
     pub figure: Option<String>,
     /// Requirements on the statistics.
     pub terms: Terms,
-    /// Limits of the user's own.
+    /// Limits set by the user.
     pub limits: Vec<Gate>,
-    /// Time that it may take.
+    /// Time that the experiment may take.
     pub budget: Nanos,
-    /// How long a block is measured; if it is not said, as the budget allows.
+    /// Length of the measurement of a block; `None`: as the budget allows.
     pub block: Option<Nanos>,
     /// Use of the budget.
     pub extent: Extent,
@@ -57,11 +58,11 @@ pub enum Extent {
     UntilClear,
     /// The whole budget is used.
     WholeBudget,
-    /// Practice only, and what that predicts.
+    /// Practice only, with its prediction.
     Practice,
 }
 
-/// A level is no single span that can be repeated.
+/// Error of a level that is not a single, repeatable span.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("level {level}: {because}")]
 pub struct LevelError {
@@ -69,18 +70,19 @@ pub struct LevelError {
     because: &'static str,
 }
 
-/// Number of rounds that are planned for when the length of a block is chosen.
+/// Number of rounds assumed when the length of a block is chosen.
 const ROUNDS_PLANNED: u64 = 24;
-/// Blocks are measured no shorter than this: it takes eight buckets of 100 ms to find a change point.
+/// Shortest measurement of a block: finding a change point takes eight buckets of 100 ms.
 const BLOCK_MIN: Nanos = Nanos::millis(800);
-/// Longest time that a block is measured, unless another is given: more blocks tell more.
+/// Longest measurement of a block by default: more blocks show more than longer ones.
 const BLOCK_MAX: Nanos = Nanos::secs(15);
-/// Where no change point could be looked for, or the rate never settled, the warm-up is this part of a block.
+/// Divisor of the length of a block that gives its warm-up if no change point could be sought, or the rate
+/// never settled.
 pub(crate) const WARMUP_SHARE: u64 = 4;
 
 impl Level {
-    /// Refuses a level whose simulated targets cannot be made, before anything runs. Nothing of this machine
-    /// is opened: that is judged and said when it runs.
+    /// Refuses a level whose simulated targets cannot be made, before anything runs. Targets of this machine
+    /// are not opened; they are checked when the level runs.
     ///
     /// # Errors
     /// A usage error that names the level.
@@ -102,15 +104,15 @@ impl Level {
         })
     }
 
-    /// Returns true if the level goes by the clock of simulated drives.
+    /// Returns true if the level runs by the clock of simulated drives.
     pub fn is_simulated(&self) -> bool {
         let targets = self.scenario.targets();
         let names: Vec<Name> = targets.iter().filter_map(|target| Name::parse(target).ok()).collect();
         seed_of(&names).is_some()
     }
 
-    /// Returns the level's block, a span that is measured for `block`: one that ended after so many
-    /// operations would have them used up by its warm-up.
+    /// Returns the level's block: a span that is measured for the time `block`. A limit on operations is
+    /// dropped, since the warm-up would use it up; a program keeps its limit on transactions.
     fn span(&self, block: Nanos) -> Result<Span, LevelError> {
         let refuse = |because| LevelError { level: self.name.clone(), because };
         let [span] = self.scenario.spans.as_slice() else {
@@ -137,7 +139,7 @@ impl Experiment {
     /// Returns a span for each level, as long as a block is measured.
     ///
     /// # Errors
-    /// If a level is something else than one span that can be repeated as it is.
+    /// If a level is not a single span that can be repeated as it is.
     pub fn scenario(&self) -> Result<Scenario, LevelError> {
         let block = self.block_length();
         let spans: Vec<Span> = self.levels.iter().map(|level| level.span(block)).collect::<Result<_, _>>()?;
@@ -161,11 +163,11 @@ impl Experiment {
     /// `profile` is the application profile of the workload, if it is one.
     ///
     /// # Errors
-    /// As [`scenario`](Self::scenario).
+    /// Fails as [`scenario`](Self::scenario) does.
     pub fn meaning(&self, profile: Option<&str>) -> Result<(Meaning, String), LevelError> {
         let scenario = self.scenario()?;
         let words = match profile.filter(|_| self.is_of_profile()) {
-            // An application, and no words of a load.
+            // An application has no words of a load, only the name of its profile.
             Some(profile) => format!("profile = \"{profile}\"\n"),
             None => write(&scenario),
         };
@@ -175,13 +177,18 @@ impl Experiment {
         Ok((Meaning { scenario, notes: is_limited.then(|| note.to_owned()).into_iter().collect() }, words))
     }
 
-    /// Returns the question that the blocks answer. If the figure that decides is not said, it is the rate;
-    /// with a schedule, which decides the rate, the 99th percentile.
+    /// Returns the question that the blocks answer. By default the rate decides, in bytes if the operations
+    /// of the levels differ in length; with a schedule, which determines the rate, the 99th percentile of the
+    /// latency decides.
     pub fn question(&self) -> Question {
         let is_scheduled = self.jobs().any(|job| job.workload.rate != Rate::Unlimited);
+        let lengths = |level: &Level| -> BTreeSet<u64> {
+            level.scenario.jobs().map(|job| job.workload.block_mean()).collect()
+        };
         let figure = match (self.is_of_profile(), is_scheduled) {
             (true, _) => PROFILE_FIGURE,
             (_, true) => SCHEDULED_FIGURE,
+            _ if self.levels.windows(2).any(|pair| lengths(&pair[0]) != lengths(&pair[1])) => LENGTHS_FIGURE,
             _ => DEFAULT_FIGURE,
         };
         Question {
@@ -193,7 +200,7 @@ impl Experiment {
         }
     }
 
-    /// Returns the number of turns that a round has.
+    /// Returns the number of turns of a round.
     pub(crate) fn turns_in_round(&self) -> usize {
         if self.together { 1 } else { self.levels.len() }
     }
@@ -207,17 +214,56 @@ impl Experiment {
         self.levels.iter().flat_map(|level| level.scenario.jobs())
     }
 
-    /// Returns the time that the fewest blocks take that are run, their warm-up left out. A smaller budget
-    /// cannot be kept.
+    /// Returns the time of the minimum number of blocks, without warm-ups. A smaller budget cannot be kept.
     pub fn budget_least(&self) -> Nanos {
         let blocks = self.turns_in_round() * (PRACTICE + Design::ROUNDS_USUAL);
         Nanos(self.block.unwrap_or(BLOCK_MIN).0.saturating_mul(blocks as u64))
     }
 
-    /// Returns how long a block is measured: as was said, or so that the planned rounds fit into the budget.
+    /// Returns the length of the measurement of a block: as requested, or such that the planned rounds fit
+    /// into the budget.
     pub(crate) fn block_length(&self) -> Nanos {
         let blocks = self.turns_in_round() as u64 * (ROUNDS_PLANNED + PRACTICE as u64);
         let each = self.budget.0 / blocks * WARMUP_SHARE / (WARMUP_SHARE + 1);
         self.block.unwrap_or(Nanos(each.clamp(BLOCK_MIN.0, BLOCK_MAX.0)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_block::Bytes;
+    use plumb_workload::{ByteRange, Workload};
+
+    use super::*;
+
+    #[test]
+    fn levels_of_other_lengths_are_judged_by_their_bytes() {
+        let level = |block: u64, rate: Rate| {
+            let range = ByteRange { offset: Bytes(0), length: Bytes::mib(64) };
+            let workload = Workload { rate, ..Workload::over(range, Bytes::kib(block)) };
+            let scenario = Scenario { spans: vec![Span::new(vec![Job::on("sim:sas-15k", workload)])] };
+            Level { name: block.to_string(), scenario }
+        };
+        let figure = |levels: [Level; 2]| {
+            let experiment = Experiment {
+                factor: "workload".to_owned(),
+                levels: levels.into(),
+                figure: None,
+                terms: Terms::default(),
+                limits: Vec::new(),
+                budget: Nanos::secs(6),
+                block: None,
+                extent: Extent::default(),
+                together: false,
+            };
+            experiment.question().figure
+        };
+        let free = |block| level(block, Rate::Unlimited);
+        assert_eq!(figure([free(4), free(4)]), DEFAULT_FIGURE);
+        assert_eq!(figure([free(4), free(64)]), LENGTHS_FIGURE);
+        let mut two = free(4);
+        two.scenario.spans[0].jobs.extend(free(4).scenario.spans.remove(0).jobs);
+        assert_eq!(figure([free(4), two]), DEFAULT_FIGURE, "two jobs of the same length");
+        assert_eq!(figure([free(4), level(64, Rate::iops(10.0))]), SCHEDULED_FIGURE);
     }
 }

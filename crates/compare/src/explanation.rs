@@ -1,50 +1,50 @@
-//! Reasons why two levels differ: the time from one operation to the next, taken apart by what was counted.
+//! Reasons why two levels differ: the time from one operation to the next, divided into parts by counters.
 //!
-//! There are as many places for a request as the depth, each always with some operation. What an operation
-//! takes of the time of a place, divided by the depth, is the time from one operation to the next, and a rate
-//! is its inverse. The time of a place is parted, for each level by itself:
+//! A load has as many slots as its depth, each always occupied by an operation. The slot time of an
+//! operation, divided by the depth, is the time from one operation to the next, whose inverse is the rate.
+//! The slot time is divided into parts, for each level separately:
 //!
 //! ```text
-//! syncs x (flushes each x time of a flush     what the devices took for flushes, as far as somebody waited for them
+//! syncs x (flushes each x time of a flush     device time for flushes, as far as somebody waited for them
 //!          + the rest of the sync)
-//! + device I/Os each x time of an I/O         as far as operations waited for them; what one I/O takes of a busy device, times how
-//!                                             many are there at once, which is the queueing
-//! + processor                                 of the workers, beyond what was waited for
-//! + wait for a processor                      of the workers, beyond both
-//! + remainder                                 what no count explains
+//! + device I/Os each x time of an I/O         as far as operations waited for them: the time of a busy device
+//!                                             for one I/O, times the number of I/Os there (queueing)
+//! + processor                                 time of the workers in addition to these waits
+//! + wait for a processor                      time of the workers in addition to both
+//! + remainder                                 time that no count explains
 //! ```
 //!
-//! While a thread waits for a sync or computes, all its places do.
+//! While a thread waits for a sync or computes, all of its slots wait.
 //!
-//! The difference of a product goes to both of its factors by halves: exact, and the same in both directions.
-//! Where they pull against each other it goes to the stronger.
+//! The difference of a product is divided equally between its factors, which is exact and symmetric. If the
+//! factors change in opposite directions, the stronger one gets all of it.
 //!
 //! # Limitations
-//! Devices count for all programs. What they do in the background, while nobody waits for it, is kept out by
-//! the bounds above, not known.
+//! Devices count the requests of all programs. Background work for which nobody waits is not measured, but
+//! kept out by the bounds of the parts.
 
 use plumb_report::document::comparison::{Counts, Term};
 use plumb_report::main_term;
 use plumb_report::quantity::{bytes, duration, percent};
 
-/// Differences smaller than this part of the whole are not shared out.
+/// Share of the whole time below which a difference is not divided among its terms.
 const SHARED_MIN: f64 = 0.02;
-/// Differences of which one term is more than this many times as large are not shared out either: the other
-/// terms cancel most of it.
+/// Ratio of a term to the whole difference above which the difference is not divided: the other terms cancel
+/// most of that term.
 const CANCELLING_MIN: f64 = 2.0;
 
-/// Where the time of one operation of a level goes, in seconds of a place.
+/// Parts of the slot time of one operation of a level, in seconds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Parts {
     depth: f64,
     whole: f64,
-    /// Number of syncs of an operation.
+    /// Number of syncs per operation.
     syncs: f64,
     flushes: Product,
     /// Time of all syncs of an operation, without their flushes.
     sync_calls: f64,
     device: Product,
-    /// Number of requests that the devices have at once while they have any; 1 if that is not known.
+    /// Mean number of requests at the devices while they have any; 1 if unknown.
     queue: f64,
     processor: f64,
     processor_wait: f64,
@@ -52,7 +52,7 @@ struct Parts {
     computed: f64,
 }
 
-/// A count for each operation, and what one costs.
+/// A count per operation, and the cost of each.
 #[derive(Debug, Clone, Copy, Default)]
 struct Product {
     count: f64,
@@ -60,8 +60,8 @@ struct Product {
 }
 
 impl Product {
-    /// Builds the product of `count` events in `operations`, which took `seconds` together; `count` is `None`
-    /// if that is not known.
+    /// Creates the product of `count` events in `operations`, which took `seconds` together; `count` is
+    /// `None` if unknown.
     fn new(count: Option<u64>, seconds: f64, operations: f64) -> Self {
         let count = count.unwrap_or(0) as f64;
         let cost = if count > 0.0 { seconds / count } else { 0.0 };
@@ -72,10 +72,11 @@ impl Product {
         self.count * self.cost
     }
 
-    /// Returns what the count and the cost make of the difference to `other`. If one takes back most of what
-    /// the other makes, the difference is all of the one that goes its way.
+    /// Returns the parts of the difference to `other` due to the count and due to the cost. If one cancels
+    /// most of the other, the stronger one gets the whole difference.
     fn difference(self, other: Self) -> (f64, f64) {
-        // A cost that does not occur at one level is that of the other: all of the difference is the count's.
+        // A level without events has no cost of its own; with the cost of the other level, the whole
+        // difference is due to the count.
         let (mut one, mut two) = (self, other);
         if one.count == 0.0 {
             one.cost = two.cost;
@@ -86,7 +87,7 @@ impl Product {
         let by_count = (one.count - two.count) * f64::midpoint(one.cost, two.cost);
         let by_cost = (one.cost - two.cost) * f64::midpoint(one.count, two.count);
         let all = by_count + by_cost;
-        // A page cache makes few I/Os of many, each large and waited for by nobody: their cost explains
+        // A page cache turns many I/Os into few large ones for which nobody waits, so their cost explains
         // nothing.
         let cancels = by_count.abs().min(by_cost.abs()) > (CANCELLING_MIN - 1.0) * all.abs();
         match cancels {
@@ -104,12 +105,12 @@ impl Parts {
         if counts.operations == 0 || counts.seconds <= 0.0 || !whole.is_finite() || whole <= 0.0 {
             return None;
         }
-        // While a thread waits, `places` places wait with it: one if the number of threads is not known.
+        // `places` slots wait with a waiting thread: one if the number of threads is unknown.
         let threads = counts.thread_seconds.filter(|of| *of > 0.0);
         let places = threads.map_or(1.0, |threads| (counts.slot_seconds / threads).max(1.0));
         let has_syncs = counts.syncs > 0;
         let syncs = if has_syncs { (counts.sync_seconds * places).min(counts.slot_seconds) } else { 0.0 };
-        // Flushes are waited for in syncs; where none is asked for, in durable writes.
+        // Flushes are waited for in syncs or, without syncs, in durable writes.
         let waited = if has_syncs { syncs } else { counts.operation_seconds };
         let each = if has_syncs { places } else { 1.0 };
         let flush_seconds = (counts.flush_seconds.unwrap_or(0.0) * each).min(waited);
@@ -119,7 +120,7 @@ impl Parts {
         let device_seconds = in_devices.min(left);
         let busy = counts.device_busy_seconds.map(|busy| busy - counts.flush_seconds.unwrap_or(0.0));
         let queue = busy.filter(|busy| *busy > 0.0).map_or(1.0, |busy| (in_devices / busy).max(1.0));
-        // Workers compute while requests are under way: only what is left of the time can be theirs.
+        // Workers compute while requests are in flight: only the rest of the time can be due to them.
         let idle = (counts.slot_seconds - syncs - in_operations - device_seconds).max(0.0);
         let computed = threads.and(counts.cpu_seconds).unwrap_or(0.0);
         let processor = (computed * places).min(idle);
@@ -144,8 +145,8 @@ impl Parts {
     }
 }
 
-/// Returns why `compared` takes another time from one operation to the next than `against`, the largest term
-/// first and the remainder last; empty if that was not counted.
+/// Returns the terms of the difference between `compared` and `against` in the time from one operation to the
+/// next: the largest first, the remainder last; none if the counts are missing.
 pub(crate) fn explain(compared: &Counts, against: &Counts) -> Vec<Term> {
     let (compared, against) = (&compared.known_with(against), &against.known_with(compared));
     let (Some(one), Some(two)) = (Parts::from_counts(compared), Parts::from_counts(against)) else {
@@ -158,7 +159,7 @@ pub(crate) fn explain(compared: &Counts, against: &Counts) -> Vec<Term> {
         seconds,
         sentence,
     };
-    // The time of a place counts with `weight` towards the time from one operation to the next.
+    // Weight of slot time in the time from one operation to the next.
     let weight = f64::midpoint(1.0 / one.depth, 1.0 / two.depth);
     let term = |name: &str, seconds: f64, sentence: String| in_time(name, weight * seconds, sentence);
     let by_depth = (1.0 / one.depth - 1.0 / two.depth) * f64::midpoint(one.whole, two.whole);
@@ -192,7 +193,7 @@ pub(crate) fn explain(compared: &Counts, against: &Counts) -> Vec<Term> {
     terms
 }
 
-/// Returns the term that makes most of the difference, in words; `None` if nothing that was counted does.
+/// Returns the main term of a difference in words; `None` if it is the remainder.
 pub(crate) fn main_cause(terms: &[Term]) -> Option<String> {
     let main = main_term(terms)?;
     let share = main.share?;
@@ -200,7 +201,7 @@ pub(crate) fn main_cause(terms: &[Term]) -> Option<String> {
         .then(|| format!("{} ({}, {} of the difference)", main.sentence, main.term, percent(share)))
 }
 
-/// A term: its name, the difference that it makes in the time of a place, and its sentence.
+/// A term: its name, its difference in slot time, and its sentence.
 type Part = (&'static str, f64, String);
 
 fn against_words(one: &str, two: &str) -> String {
@@ -275,7 +276,7 @@ fn of_device(one: &Parts, two: &Parts, [compared, against]: [&Counts; 2]) -> [Pa
     ]
 }
 
-/// Returns the remark that few large I/Os came of many small operations, if they did.
+/// Returns a remark if many small operations became few large I/Os.
 fn coalesced(counts: &Counts, of: &str) -> Option<String> {
     let (ios, size) = (counts.device_ios?, counts.device_bytes?);
     let is_coalesced = ios > 0 && counts.operations >= 2 * ios;
@@ -293,7 +294,7 @@ fn mean_size(counts: &Counts) -> String {
     }
 }
 
-/// Returns a count for each operation.
+/// Formats a count per operation.
 fn figure(count: f64) -> String {
     if count > 0.0 { plumb_report::quantity::ratio(count) } else { "0".to_owned() }
 }
@@ -302,7 +303,7 @@ fn figure(count: f64) -> String {
 mod tests {
     use super::*;
 
-    /// Returns a second at `depth` by one thread: so many operations, all of the time of a place in them.
+    /// Returns the counts of a second at `depth` by one thread, with `operations` that take all slot time.
     fn counts(depth: f64, operations: u64) -> Counts {
         Counts {
             seconds: 1.0,
@@ -401,7 +402,7 @@ mod tests {
         let (direct, cached) = (Product { count: 1.0, cost: 45e-6 }, Product { count: 0.001, cost: 2e-3 });
         let (by_count, by_cost) = cached.difference(direct);
         assert!((by_count - (cached.time() - direct.time())).abs() < 1e-12 && by_cost == 0.0);
-        // Two factors that go the same way share it.
+        // Two factors that change in one direction share the difference.
         let dearer = Product { count: 2.0, cost: 90e-6 };
         let (by_count, by_cost) = dearer.difference(direct);
         assert!((by_count - 67.5e-6).abs() < 1e-12 && (by_cost - 67.5e-6).abs() < 1e-12);

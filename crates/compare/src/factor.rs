@@ -1,4 +1,4 @@
-//! Factors by name: what each level of one changes in the words of a load, or on the machine.
+//! Factors by name, with the effect of each level on the words of a load or on the machine.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -20,10 +20,10 @@ use crate::setting::{
 };
 use crate::workload::Workload;
 
-/// Machine on which levels are set, which is looked at only if they are.
+/// Function that returns the machine on which levels are set, called only if there are such levels.
 pub type FindMachine<'a> = dyn Fn() -> Result<Arc<Machine>, TrialError> + 'a;
 
-/// A setting, or why there is none.
+/// A setting, or the reason why there is none.
 type AnySetting = Result<Box<dyn Setting>, TrialError>;
 
 /// A factor with its levels.
@@ -33,7 +33,7 @@ pub struct Factor {
     levels: Vec<String>,
 }
 
-/// Kind of a factor: what it changes.
+/// Kind of a factor: the object that it changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Way in which a target is opened.
@@ -50,8 +50,8 @@ enum Kind {
     FileSystem,
 }
 
-/// The kinds in their order, with the levels that each has. Where there are none, they are names that are
-/// looked up later.
+/// Kinds in order, with their names and levels. If a kind has no levels here, they are names that are looked
+/// up later.
 const KINDS: [(Kind, &str, &[&str]); 6] = [
     (Kind::Buffering, "buffering", &["cached", "direct", "dsync"]),
     (Kind::Drive, "drive", &[]),
@@ -61,7 +61,7 @@ const KINDS: [(Kind, &str, &[&str]); 6] = [
     (Kind::FileSystem, "fs", &["ext4", "xfs", "btrfs"]),
 ];
 
-/// Options of the user beside levels that are set on the machine.
+/// Options of the user for levels that are set on the machine.
 pub struct SettingWanted<'a> {
     /// Permission to overwrite.
     pub permission: &'a Permission,
@@ -75,9 +75,9 @@ pub struct SettingWanted<'a> {
     pub machine: &'a FindMachine<'a>,
 }
 
-/// The size of the file systems of `fs=`, unless another is typed.
+/// Default size of the file systems of `fs=`.
 const FS_SIZE: Bytes = Bytes(1 << 30);
-/// The log of a cache before a simulated drive, unless another one is named.
+/// Default log of a cache in front of a simulated drive.
 const SIMULATED_LOG: &str = "sim:plp-nvme-ssd";
 
 impl FromStr for Factor {
@@ -115,17 +115,17 @@ impl Factor {
         KINDS[self.kind as usize].1
     }
 
-    /// Returns what is run at each level, and the targets before a level names them otherwise. The log of a
-    /// cache before simulated drives is `cache_log`.
+    /// Returns the levels, and the targets before a level changes their names. `cache_log` is the log of a
+    /// cache in front of simulated drives.
     ///
     /// # Errors
-    /// If the factor is none of such targets.
+    /// If the factor does not apply to such targets.
     pub fn levels(
         &self,
         workload: &Workload<'_>,
         cache_log: Option<&str>,
     ) -> Result<(Vec<Level>, Vec<String>), TrialError> {
-        // A file of words says more than its targets.
+        // A name that ends in .toml is a file of words, not a target.
         let targets = workload.words.targets();
         let target = targets.iter().find(|target| !target.ends_with(".toml"));
         if let (Kind::Drive, Some(target)) = (self.kind, target) {
@@ -137,6 +137,9 @@ impl Factor {
         let mut asked = Vec::new();
         for (number, level) in self.levels.iter().enumerate() {
             let words = Words::of_line(&self.words(level)).map_err(usage)?;
+            if let Some(word) = words.replaced_of(&workload.words) {
+                return Err(self.replaces(&format!("--{word}")));
+            }
             let mut scenario = match (&workload.profile, self.kind) {
                 (Some(profile), Kind::Buffering) => reopened(profile, workload, &words)?,
                 _ => workload.scenario(&words)?,
@@ -145,7 +148,7 @@ impl Factor {
             let is_directory = is_of_files(&scenario);
             for target in scenario.jobs_mut().flat_map(|job| &mut job.targets) {
                 target.name = match self.kind {
-                    Kind::Policy if are_simulated(&asked) => with_option(&target.name, cache_option(level)),
+                    Kind::Policy if are_simulated(&asked) => self.with_cache(&target.name, level)?,
                     Kind::Cache => behind_cache(&asked, is_directory, level, cache_log)?,
                     Kind::FileSystem => {
                         let at = mount_point(&directory(&asked)?, number, level);
@@ -168,7 +171,24 @@ impl Factor {
         Ok((levels, asked))
     }
 
-    /// Returns the words of a level, over those that all have.
+    /// Returns the name of a simulated drive with the write cache of the level.
+    fn with_cache(&self, drive: &str, level: &str) -> Result<String, TrialError> {
+        let option = cache_option(level);
+        match keys(option).find(|key| keys(drive).any(|typed| typed == *key)) {
+            Some(key) => Err(self.replaces(&format!("{key}= of {drive}"))),
+            None => Ok(with_option(drive, option)),
+        }
+    }
+
+    /// Returns the refusal of an option that the levels set.
+    fn replaces(&self, option: &str) -> TrialError {
+        TrialError::usage(format!(
+            "{}=: its levels replace {option}, which would do nothing: leave it out",
+            self.name()
+        ))
+    }
+
+    /// Returns the words that a level adds to the common ones.
     fn words(&self, level: &str) -> String {
         match (self.kind, level) {
             (Kind::Buffering, "cached") => "--cached".to_owned(),
@@ -179,7 +199,7 @@ impl Factor {
         }
     }
 
-    /// Returns the setting of the levels on the machine, if that is how they come about.
+    /// Returns the setting for levels that are set on the machine; `None` for other levels.
     ///
     /// # Errors
     /// If the machine has no such level, or the user may not set it.
@@ -245,11 +265,11 @@ impl Factor {
         }
     }
 
-    /// Returns the factor as typed, if its levels are set on the machine of the targets; none if they are
+    /// Returns the factor as typed if its levels are set on the machine of the targets; `None` if they are
     /// words of the load.
     ///
     /// # Errors
-    /// If it takes more of a machine than its targets say.
+    /// If the factor requires more of a machine than its targets tell.
     pub fn of_hosts(&self, targets: &[String]) -> Result<Option<String>, TrialError> {
         let name = self.name();
         match self.kind {
@@ -272,7 +292,8 @@ fn is_of_files(scenario: &Scenario) -> bool {
     scenario.jobs().any(|job| job.program.is_some())
 }
 
-/// Returns a profile whose target is opened as `level` says, if it is not the application that opens it.
+/// Returns a profile whose target is opened as in `level`. Refuses an application, which opens its files
+/// itself.
 fn reopened(profile: &str, workload: &Workload<'_>, level: &Words) -> Result<Scenario, TrialError> {
     let mut scenario = workload.scenario(&Words::default())?;
     if is_of_files(&scenario) {
@@ -291,7 +312,7 @@ fn reopened(profile: &str, workload: &Workload<'_>, level: &Words) -> Result<Sce
     Ok(scenario)
 }
 
-/// Returns the options of a simulated drive whose write cache is as the level of `policy` says.
+/// Returns the options of a simulated drive for the write cache of a level of `policy`.
 fn cache_option(level: &str) -> &'static str {
     match level {
         "off" => "wce=off",
@@ -301,7 +322,7 @@ fn cache_option(level: &str) -> &'static str {
     }
 }
 
-/// Returns the target itself, or behind a cache.
+/// Returns the target, alone or behind a cache.
 fn behind_cache(
     targets: &[String],
     is_directory: bool,
@@ -345,7 +366,7 @@ fn only(targets: &[String]) -> Result<&str, TrialError> {
     }
 }
 
-/// Returns true if the kernel can keep its data in memory, as it does that of files and block devices.
+/// Returns true if the page cache may hold data of the target, as for files and block devices.
 fn has_page_cache(target: &str) -> bool {
     !matches!(Name::parse(target), Ok(Name::Scheme { .. }))
 }
@@ -354,6 +375,12 @@ fn are_simulated(targets: &[String]) -> bool {
     targets.iter().all(|target| target.starts_with("sim:"))
 }
 
-fn with_option(drive: &str, option: &str) -> String {
+/// Returns the names of the options of a simulated drive.
+fn keys(options: &str) -> impl Iterator<Item = &str> {
+    options.split(['?', '&']).filter_map(|option| Some(option.split_once('=')?.0))
+}
+
+/// Returns a simulated drive with one more option.
+pub(crate) fn with_option(drive: &str, option: &str) -> String {
     format!("{drive}{}{option}", if drive.contains('?') { '&' } else { '?' })
 }

@@ -51,7 +51,7 @@ impl FromStr for Gate {
 }
 
 impl Gate {
-    /// Judges whether a contrast is beyond the limit. That is said only of a whole interval.
+    /// Judges whether a contrast is beyond the limit, which it is only if its whole interval is.
     pub(crate) fn judge(&self, contrast: &Contrast) -> LimitResult {
         let ends = contrast.ratios.get(&self.figure).and_then(|ratio| Some((ratio.low?, ratio.high?)));
         let exceeded = ends.and_then(|(low, high)| {

@@ -10,6 +10,7 @@ use plumb_report::document::{ComparisonDocument, RunTarget};
 use plumb_report::quantity::{percent, ratio as show_ratio};
 use plumb_report::{RunDocument, figure_words, is_rate};
 
+use crate::block::{DEFAULT_FIGURE, PROFILE_FIGURE, is_idle};
 use crate::design::{Design, Terms};
 use crate::explanation::explain;
 use crate::gate::Gate;
@@ -23,16 +24,16 @@ pub struct Question {
     pub factor: String,
     /// Names of the levels, the one that the others are compared with first.
     pub levels: Vec<String>,
-    /// The figure that decides.
+    /// Figure that decides.
     pub figure: String,
     /// Requirements on the statistics.
     pub terms: Terms,
-    /// Limits of the user's own.
+    /// Limits set by the user.
     pub limits: Vec<Gate>,
 }
 
-/// Builds the document of what `blocks` of an interleaved experiment say. Facts of the run (environment,
-/// verdicts, how it ended) are left empty.
+/// Creates the document of an interleaved experiment from its `blocks`. Facts of the run (environment,
+/// verdicts, end) are left empty.
 pub fn document(question: &Question, design: &Design, blocks: Vec<Block>) -> ComparisonDocument {
     let rounds = whole_rounds(question.levels.len(), &blocks);
     let place = |level, round| blocks.iter().position(|block| block.level == level && block.round == round);
@@ -64,7 +65,7 @@ pub fn document(question: &Question, design: &Design, blocks: Vec<Block>) -> Com
     ComparisonDocument { seed: design.seed(), measured: blocks, ..document }
 }
 
-/// Returns true if the outcome is clear, and on which side of each limit it is.
+/// Returns true if the outcome is clear, including the side of each limit.
 pub(crate) fn is_clear(document: &ComparisonDocument) -> bool {
     document.limits.iter().all(|limit| limit.exceeded.is_some())
         && document
@@ -72,13 +73,17 @@ pub(crate) fn is_clear(document: &ComparisonDocument) -> bool {
             .all(|contrast| matches!(contrast.outcome, Outcome::Different | Outcome::Equivalent))
 }
 
-/// Returns the logarithms of a figure in the blocks of a level; `None` if one has none.
+/// Returns the logarithms of a figure in the blocks of a level; `None` if a block does not have the figure,
+/// or if at least half of the blocks completed nothing.
 pub(crate) fn values(blocks: &[Block], level: usize, rounds: usize, figure: &str) -> Option<Vec<f64>> {
+    if is_idle(counted(blocks, level, rounds)) {
+        return None;
+    }
     counted(blocks, level, rounds).map(|block| Some(block.figures.get(figure)?.ln())).collect()
 }
 
-/// Returns the log ratios of a figure of a level to that of the first in the rounds of practice that were
-/// like those that count: all but the first. `None` if a block has none.
+/// Returns the log ratios of a figure of a level to that of the first level, in all rounds of practice but
+/// the first, which has no warm-up. `None` if a block does not have the figure.
 pub(crate) fn practised(blocks: &[Block], level: usize, figure: &str) -> Option<Vec<f64>> {
     let of = |level: usize| {
         let practice = blocks.iter().filter(move |block| (block.level, block.round) == (level, 0));
@@ -87,21 +92,21 @@ pub(crate) fn practised(blocks: &[Block], level: usize, figure: &str) -> Option<
     of(level).zip(of(0)).map(|(one, base)| Some(one? - base?)).collect()
 }
 
-/// Function that returns what is known of the ratio of a figure of a level to that of the first, at an error.
+/// Function that judges the ratio of a figure of a level to that of the first level, at an error.
 type JudgedBy<'a> = dyn Fn(usize, &str, f64) -> Option<Judgement> + 'a;
 
-/// Question to blocks, and how a figure is judged.
+/// Question about blocks, with the method to judge a figure.
 pub(crate) struct BlockQuestion<'a> {
     pub(crate) question: &'a Question,
-    /// Blocks of later rounds do not count.
+    /// Number of rounds that count.
     pub(crate) rounds: usize,
-    /// The error that a figure may use now.
+    /// Error that a figure may use.
     pub(crate) error: f64,
     pub(crate) judged: &'a JudgedBy<'a>,
 }
 
 impl BlockQuestion<'_> {
-    /// Returns the document of `blocks`, which are left to be put in.
+    /// Returns the document of `blocks`, without the blocks themselves.
     pub(crate) fn document(&self, design: DesignFacts, blocks: &[Block]) -> ComparisonDocument {
         let question = self.question;
         let mut contrasts = (1..question.levels.len().max(2)).map(|level| self.contrast(blocks, level));
@@ -129,7 +134,8 @@ impl BlockQuestion<'_> {
 
     fn level(&self, blocks: &[Block], level: usize) -> LevelResult {
         let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-        for block in counted(blocks, level, self.rounds) {
+        let is_idle = is_idle(counted(blocks, level, self.rounds));
+        for block in counted(blocks, level, self.rounds).filter(|_| !is_idle) {
             block.figures.iter().for_each(|(name, value)| values.entry(name).or_default().push(*value));
         }
         let figure = |(name, values): (&str, Vec<f64>)| Some((name.to_owned(), median(&values)?));
@@ -150,8 +156,8 @@ impl BlockQuestion<'_> {
         let name = |level: usize| question.levels.get(level).cloned().unwrap_or_default();
         let ratio_of =
             |judged: &Judgement| Some(ratio(judged.center?, judged.interval, 1.0 - question.terms.error));
-        // All figures at the error of this look: an experiment that ends early has chosen its end, for each
-        // of them.
+        // All figures are judged at the error of this look: an early end depends on the data, which affects
+        // each of them.
         let judged = |figure: &str| (self.judged)(level, figure, self.error);
         let decisive = judged(&question.figure);
         let named = |figure: &str| Some((figure.to_owned(), ratio_of(&judged(figure)?)?));
@@ -160,29 +166,51 @@ impl BlockQuestion<'_> {
         // Without pairs there is nothing to judge.
         let outcome =
             decisive.filter(|judged| judged.center.is_some()).map_or(Outcome::NotMeasured, |of| of.outcome);
-        Contrast {
+        let contrast = Contrast {
             compared: name(level),
             against: name(0),
             outcome,
             ratio: decisive.as_ref().and_then(ratio_of),
             smallest_detectable: smallest.filter(|share| share.is_finite()),
             ratios: crate::block::figure_names().filter_map(named).collect(),
-            explanation: counts.map(|(one, base)| explained(&one, &base, outcome)).unwrap_or_default(),
-        }
+            explanation: Vec::new(),
+        };
+        let explanation = counts.map(|(one, base)| explained(&contrast, &one, &base));
+        Contrast { explanation: explanation.unwrap_or_default(), ..contrast }
     }
 }
 
-/// Returns the terms of a difference. Where none was seen there is nothing to share out.
-fn explained(compared: &Counts, against: &Counts, outcome: Outcome) -> Vec<Term> {
+/// Returns the terms of a difference: without shares if none was found, or if all blocks together contradict
+/// it.
+fn explained(contrast: &Contrast, compared: &Counts, against: &Counts) -> Vec<Term> {
     let mut terms = explain(compared, against);
-    if matches!(outcome, Outcome::NoneSeen | Outcome::Equivalent | Outcome::NotMeasured) {
+    if matches!(contrast.outcome, Outcome::NoneSeen | Outcome::Equivalent | Outcome::NotMeasured)
+        || contradicting(contrast, compared, against).is_some()
+    {
         terms.iter_mut().for_each(|term| term.share = None);
     }
     terms
 }
 
-/// Writes down level and headline: the result of each pair of levels, which levels made nothing durable, and
-/// whether the machine was `busy` with something else.
+/// Factor between the ratio of a typical round and that of all blocks together from which on these contradict
+/// each other.
+const APART_FROM: f64 = 1.25;
+/// Logarithm of a factor so small that it never contradicts.
+const NEAR: f64 = 0.02;
+
+/// Returns the ratio of the operations per second of all blocks together, from which a difference is
+/// explained, if it contradicts that of a typical round, because few blocks have most of the operations.
+fn contradicting(contrast: &Contrast, compared: &Counts, against: &Counts) -> Option<f64> {
+    let ratios = &contrast.ratios;
+    let typical = ratios.get(PROFILE_FIGURE).or_else(|| ratios.get(DEFAULT_FIGURE))?.median.ln();
+    let rate = |counts: &Counts| counts.operations as f64 / counts.seconds;
+    let pooled = rate(compared) / rate(against);
+    let apart = (pooled.ln() - typical).abs();
+    (apart > NEAR && apart > APART_FROM.ln().min(0.5 * typical.abs())).then_some(pooled)
+}
+
+/// Sets the level and the headline of the document: the result of each pair of levels, the levels that made
+/// nothing durable, and `busy`, other work of the machine.
 pub(crate) fn conclude(document: &mut ComparisonDocument, busy: Option<String>) {
     let exceeded = document.limits.iter().any(|limit| limit.exceeded == Some(true));
     document.level = if exceeded { "warning" } else { "none" }.to_owned();
@@ -198,9 +226,14 @@ fn sentence(contrast: &Contrast, document: &ComparisonDocument) -> String {
     let (figure, design) = (figure_words(&document.figure), &document.design);
     let Contrast { compared, against, ratio, .. } = contrast;
     let Some(ratio) = ratio else {
-        let why = match document.blocks {
-            0 | 1 => "there are too few whole rounds of blocks".to_owned(),
-            _ => format!("not every block has a figure of {figure}"),
+        let is_idle =
+            |level: &&LevelResult| [compared, against].contains(&&level.name) && level.figures.is_empty();
+        let why = match document.levels.iter().find(is_idle) {
+            _ if document.blocks <= 1 => "there are too few whole rounds of blocks".to_owned(),
+            Some(level) => idle_words(&level.name),
+            None => {
+                format!("not every block has a figure of {figure}; longer ones (`--duration`) may have it")
+            }
         };
         return format!("{compared} could not be compared with {against}: {why}");
     };
@@ -210,10 +243,13 @@ fn sentence(contrast: &Contrast, document: &ComparisonDocument) -> String {
     };
     let than = format!("{} {against}", difference(&document.figure, ratio));
     match contrast.outcome {
-        Outcome::Different => match is_better(&document.figure, ratio.median) {
-            true => format!("{compared} is better: {than} ({ends})"),
-            false => format!("{against} is better: {compared} has {than} ({ends})"),
-        },
+        Outcome::Different => {
+            let together = together_words(contrast, document);
+            match is_better(&document.figure, ratio.median) {
+                true => format!("{compared} is better: {than} ({ends}){together}"),
+                false => format!("{against} is better: {compared} has {than} ({ends}){together}"),
+            }
+        }
         Outcome::Equivalent => format!(
             "{compared} and {against} have the same {figure} within {}: {} ({ends})",
             percent(design.equivalent - 1.0),
@@ -235,13 +271,34 @@ fn sentence(contrast: &Contrast, document: &ComparisonDocument) -> String {
     }
 }
 
-/// Fate of the writes of a level if nothing was asked for to make them durable, or if its syncs are lost.
+/// Returns a sentence if all blocks together contradict the typical round and a rate decides; otherwise
+/// nothing.
+fn together_words(contrast: &Contrast, document: &ComparisonDocument) -> String {
+    let Contrast { compared, against, .. } = contrast;
+    let counts = |name: &String| document.levels.iter().find(|level| level.name == *name);
+    let pooled = counts(compared).zip(counts(against)).and_then(|(one, base)| {
+        contradicting(contrast, &one.counts, &base.counts).filter(|_| is_rate(&document.figure))
+    });
+    pooled.map_or_else(String::new, |pooled| {
+        let all = Estimate { median: pooled, high: Some(pooled), ..Estimate::default() };
+        let is_of_profile = document.figure == PROFILE_FIGURE;
+        let than = difference(if is_of_profile { PROFILE_FIGURE } else { DEFAULT_FIGURE }, &all);
+        format!("; no cause is given, because over all blocks together {compared} has {than} {against}")
+    })
+}
+
+/// Returns the reason why the level `name` has no figures, and the remedy.
+pub(crate) fn idle_words(name: &str) -> String {
+    format!("{name} completed no operation in half of its blocks or more; use longer blocks (`--duration`)")
+}
+
+/// Fate of the writes of a level if their durability was not requested, or if syncs are lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum UnaskedWrites<'a> {
     Lost,
     InPageCache,
     NotAskedFor,
-    /// Mount option or attribute that makes each write durable all the same.
+    /// Mount option or attribute that makes each write durable anyway.
     Synchronous(&'a str),
 }
 
@@ -275,8 +332,7 @@ impl<'a> UnaskedWrites<'a> {
     }
 }
 
-/// Returns what makes each write to `targets`, which are of `run`, synchronous; `None` if nothing does for
-/// one of them.
+/// Returns the setting that makes each write to `targets` of `run` synchronous; `None` if a target has none.
 pub(crate) fn synchronous<'a>(
     run: &RunDocument,
     targets: impl IntoIterator<Item = &'a RunTarget>,
@@ -303,13 +359,13 @@ fn not_durable(document: &ComparisonDocument) -> Vec<String> {
     said.collect()
 }
 
-/// Returns true if a ratio of this figure above 1, or below 1 of times and costs, is the better one.
+/// Returns true if `ratio` is an improvement: above 1 for a rate, below 1 for a time or cost.
 fn is_better(figure: &str, ratio: f64) -> bool {
     if is_rate(figure) { ratio > 1.0 } else { ratio < 1.0 }
 }
 
-/// Describes a ratio of two levels, before the name of the one that it is to: `8% fewer IOPS than`,
-/// `12% higher p99 than`, from double on `5.5 times the IOPS of`, up to half `8% of the IOPS of`.
+/// Describes a ratio of two levels in words that precede the name of the second one: `8% fewer IOPS than`,
+/// `12% higher p99 than`; from double on `5.5 times the IOPS of`, up to half `8% of the IOPS of`.
 fn difference(figure: &str, ratio: &Estimate) -> String {
     let (words, median) = (figure_words(figure), ratio.median);
     let (more, less) = if is_rate(figure) { ("more", "fewer") } else { ("higher", "lower") };
@@ -330,7 +386,7 @@ fn is_part(ratio: f64) -> bool {
     ratio <= 0.5
 }
 
-/// Shows a ratio as people read it: `-8%`, `+12%`, and from double on `5.5 times`.
+/// Formats a ratio for people: `-8%`, `+12%`, and from double on `5.5 times`.
 fn change(ratio: f64) -> String {
     match ratio {
         same if (same - 1.0).abs() < UNCHANGED => "0%".to_owned(),
@@ -340,7 +396,7 @@ fn change(ratio: f64) -> String {
     }
 }
 
-/// Shows an interval of ratios as [`difference`] shows the one within it.
+/// Formats an interval of ratios in the form that [`difference`] uses for a ratio in it.
 fn range(low: f64, high: f64) -> String {
     match low >= 2.0 {
         true => format!("{} to {} times", show_ratio(low), show_ratio(high)),
@@ -349,7 +405,7 @@ fn range(low: f64, high: f64) -> String {
     }
 }
 
-/// Returns the number of rounds that have a block of every level; practice is none.
+/// Returns the number of rounds, without practice, that have a block of every level.
 pub(crate) fn whole_rounds(levels: usize, blocks: &[Block]) -> usize {
     let count = |level| blocks.iter().filter(|block| block.level == level && block.round > 0).count();
     (0..levels).map(count).min().unwrap_or(0)
@@ -420,7 +476,7 @@ mod tests {
             said("iops", estimate(0.08, 0.02, 0.16), Outcome::Different),
             "cached is better: direct has 8% of the IOPS of cached (95% interval 2% to 16%)"
         );
-        // Figure and interval are shown in one way, also where the half lies within.
+        // Figure and interval have one form, even if the interval contains a half.
         assert_eq!(
             said("iops", estimate(0.45, 0.4, 0.6), Outcome::Different),
             "cached is better: direct has 55% fewer IOPS than cached (95% interval -60% to -40%)"
@@ -475,6 +531,69 @@ mod tests {
         assert!(document.headline.ends_with(end), "{}", document.headline);
     }
 
+    /// Returns the document of rounds with these numbers of operations per second of both levels.
+    fn judged(rounds: &[[u64; 2]]) -> ComparisonDocument {
+        let question = Question {
+            factor: "cache".to_owned(),
+            levels: vec!["none".to_owned(), "wb".to_owned()],
+            figure: DEFAULT_FIGURE.to_owned(),
+            terms: Terms::default(),
+            limits: Vec::new(),
+        };
+        let block = |level: usize, round: usize, operations: u64| Block {
+            level,
+            round: round as u64,
+            seconds: 1.0,
+            figures: BTreeMap::from([(DEFAULT_FIGURE.to_owned(), (operations as f64).max(0.5))]),
+            counts: Counts {
+                seconds: 1.0,
+                operations,
+                slot_seconds: 1.0,
+                operation_seconds: 1.0,
+                device_ios: Some(operations),
+                device_seconds: Some(1.0),
+                ..Counts::default()
+            },
+            ..Block::default()
+        };
+        // A design always has equally many rounds that begin with each level.
+        let blocks = (1..).zip(rounds).flat_map(|(round, [base, other])| {
+            let mut blocks = [block(0, round, *base), block(1, round, *other)];
+            blocks.rotate_left(round % 2);
+            blocks
+        });
+        let design = Design::new(2, rounds.len(), &question.terms, false, 1);
+        document(&question, &design, blocks.collect())
+    }
+
+    #[test]
+    fn a_level_that_completed_nothing_has_no_ratio() {
+        let idle = judged(&[[36, 0]; 12]);
+        assert_eq!((idle.contrast.outcome, idle.contrast.ratio), (Outcome::NotMeasured, None));
+        assert!(idle.headline.contains("wb completed no operation"), "{}", idle.headline);
+        assert!(idle.headline.contains("--duration"), "{}", idle.headline);
+        assert!(idle.levels[1].figures.is_empty() && !idle.levels[0].figures.is_empty());
+        // A few busy blocks among more that completed nothing give no ratio either; a single stall is judged.
+        let half: Vec<[u64; 2]> = (0..12).map(|round| [36, 300 * (round % 2)]).collect();
+        assert_eq!(judged(&half).contrast.ratio, None);
+        let stalled: Vec<[u64; 2]> = (0..12).map(|round| [36, if round == 5 { 0 } else { 12 }]).collect();
+        assert_eq!(judged(&stalled).contrast.outcome, Outcome::Different);
+    }
+
+    #[test]
+    fn no_cause_is_given_where_all_blocks_together_contradict_the_typical_one() {
+        let steady = judged(&[[800, 100]; 12]);
+        assert!(steady.contrast.explanation.iter().any(|term| term.share.is_some()));
+        assert!(!steady.headline.contains("no cause"), "{}", steady.headline);
+        // In three of twelve rounds the second level is nearly as fast.
+        let few: Vec<[u64; 2]> =
+            (0..12).map(|round| [800, if round % 4 == 0 { 700 } else { 50 + round }]).collect();
+        let few = judged(&few);
+        assert_eq!(few.contrast.outcome, Outcome::Different);
+        assert!(few.contrast.explanation.iter().all(|term| term.share.is_none()));
+        assert!(few.headline.contains("because over all blocks together wb has 2"), "{}", few.headline);
+    }
+
     #[test]
     fn shares_are_given_of_a_difference_alone() {
         let counts = |seconds: f64| Counts {
@@ -488,7 +607,8 @@ mod tests {
         };
         let slow = Counts { operations: 50, device_ios: Some(50), ..counts(1.0) };
         let shares = |outcome| {
-            let terms = explained(&slow, &counts(1.0), outcome);
+            let contrast = Contrast { outcome, ..Contrast::default() };
+            let terms = explained(&contrast, &slow, &counts(1.0));
             terms.iter().filter(|term| term.share.is_some()).count()
         };
         assert!(shares(Outcome::Different) > 0);

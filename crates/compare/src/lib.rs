@@ -10,12 +10,12 @@
 //!
 //! Invariants:
 //! 1. The unit of analysis is the block, never the operation: operations of one block depend on one another.
-//! 2. Which level comes first in a round is drawn from the seed, balanced; the test draws from the same
-//!    orders.
-//! 3. When the results are looked at is fixed before the first block that counts, and the error is shared out
-//!    among the looks.
-//! 4. There is one outcome for each pair of levels: different, equivalent, or no difference that this
-//!    experiment could see.
+//! 2. The order of the levels in each round is drawn from the seed, balanced; the test draws from the set of
+//!    the orders that the design could have drawn.
+//! 3. The looks at the results are fixed before the first block that counts, and the error is divided among
+//!    them.
+//! 4. Each pair of levels has one outcome: different, equivalent, or no difference that this experiment could
+//!    find.
 
 mod block;
 pub mod cache_advice;

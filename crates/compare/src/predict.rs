@@ -1,13 +1,13 @@
-//! Prediction of what an experiment would find, and how long one would have to be: from how much the blocks
-//! of practice differ.
+//! Prediction of the outcome and the required length of an experiment, from the differences between the
+//! blocks of practice.
 //!
-//! A difference of `d` is found by a two-sided test at the error `a` with the chance `p` if `n` pairs of
+//! A difference of `d` is found by a two-sided test at the error `a` with the probability `p` if `n` pairs of
 //! blocks have a mean with an error of `d / c`: `n = (c s / d)^2`, where `s` is the deviation of a pair.
-//! Practice knows `s` only of a few pairs, so `c` is the sum of Student's quantiles, not the normal ones
-//! (Stein, Annals of Mathematical Statistics 16, 1945).
+//! Practice estimates `s` from only a few pairs, so `c` is the sum of Student's quantiles, not the normal
+//! ones (Stein, Annals of Mathematical Statistics 16, 1945).
 //!
 //! # Limitations
-//! What comes seldom, such as a stall in one of a hundred blocks, practice mostly does not see.
+//! Practice usually misses rare events, such as a stall in one of a hundred blocks.
 
 use plumb_report::document::comparison::Prediction;
 
@@ -17,10 +17,10 @@ use crate::statistics::student_quantile;
 
 /// Rounds of practice: the first finds the warm-up, the others show how much pairs of blocks differ.
 pub const PRACTICE: usize = 5;
-/// Fewer pairs tell nothing of how much they differ.
+/// Minimum number of pairs for an estimate of how much they differ.
 const PAIRS_MIN: usize = 2;
 
-/// How much the log ratios of pairs of blocks differ among themselves, and how much that has to be doubted.
+/// Spread of the log ratios of pairs of blocks, and its uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
     deviation: f64,
@@ -28,7 +28,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Returns the spread of these log ratios, where a test is at `error`; `None` if there are too few.
+    /// Returns the spread of `log_ratios`, for a test at `error`; `None` if there are too few.
     pub fn from_log_ratios(log_ratios: &[f64], error: f64) -> Option<Self> {
         let count = log_ratios.len();
         if count < PAIRS_MIN {
@@ -45,20 +45,20 @@ impl Spread {
         self.deviation.total_cmp(&other.deviation)
     }
 
-    /// Returns the number of rounds that find a difference of this logarithm with the chance of [`POWER`]: an
-    /// even number, and no fewer than are run.
+    /// Returns the number of rounds that find a difference of this logarithm with the probability [`POWER`]:
+    /// an even number, at least [`Design::ROUNDS_USUAL`].
     pub fn rounds(&self, difference: f64) -> u64 {
         let rounds = (self.factor * self.deviation / difference).powi(2);
         (rounds.ceil() as u64).next_multiple_of(2).max(Design::ROUNDS_USUAL as u64)
     }
 
-    /// Returns the logarithm of the smallest difference that so many rounds find.
+    /// Returns the logarithm of the smallest difference that `rounds` rounds find.
     pub fn smallest(&self, rounds: usize) -> f64 {
         self.factor * self.deviation / (rounds as f64).sqrt()
     }
 
-    /// Predicts the outcome of rounds that take `round_seconds` seconds, where the budget holds `planned` of
-    /// them. Beyond the most rounds that are run blocks have to be longer, by which they differ less.
+    /// Predicts the outcome of rounds of `round_seconds`, of which the budget holds `planned`. If more than
+    /// the maximum number of rounds are needed, blocks must be longer instead, so that they differ less.
     pub(crate) fn predict(&self, difference: f64, round_seconds: f64, planned: usize) -> Prediction {
         let needed = self.rounds(difference.ln_1p());
         Prediction {

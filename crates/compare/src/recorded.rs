@@ -1,9 +1,9 @@
-//! Runs that were recorded earlier, compared: each is one value, and the test is that of two independent
-//! samples.
+//! Comparison of runs that were recorded earlier: each run is one value, and the test is that of two
+//! independent samples.
 //!
 //! # Limitations
-//! The runs did not take turns. Whatever changed between them (other load, a warmer drive, more data) is
-//! taken for a difference of the levels, and no test can tell. The document says so.
+//! The runs were not interleaved. Any change between them (other load, a warmer drive, more data) counts as a
+//! difference of the levels, which no test can detect. The document says so.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::statistics::ShiftInterval;
 const NOT_INTERLEAVED: &str = "The runs were recorded one after the other, not interleaved: anything that \
                                changed between them counts as a difference of the levels.";
 
-/// Runs that cannot be compared.
+/// Error of runs that cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unlike {
     /// A run without the figure that decides.
@@ -33,15 +33,18 @@ pub enum Unlike {
         /// Name of the figure.
         figure: String,
     },
+    /// A run that measured nothing.
+    #[error("{0}: no operation completed in this run, so it cannot be compared; record a longer one")]
+    Idle(String),
     /// A run that is named twice.
     #[error("{0}: a run counts as one measurement however often it is named; name each once")]
     Twice(String),
 }
 
-/// Compares `runs`, by their names, with the runs `against`. The first level is that of `against`.
+/// Compares `runs` with the runs `against`, each with its name. The first level is that of `against`.
 ///
 /// # Errors
-/// If a run lacks the figure that decides, or is named twice.
+/// If a run completed nothing, lacks the figure that decides, or is named twice.
 pub fn compare_recorded(
     question: &Question,
     against: &[(String, RunDocument)],
@@ -51,16 +54,15 @@ pub fn compare_recorded(
     let mut blocks = Vec::new();
     for (level, group) in [against, runs].into_iter().enumerate() {
         for (round, (name, run)) in (1..).zip(group) {
-            let jobs: Vec<RunJob> = run.spans.iter().flat_map(|span| span.jobs.clone()).collect();
-            let page_cache = !jobs.is_empty() && jobs.iter().all(|job| job.caching.is_cached());
-            let is_durable = |job: &RunJob| job.durable_write_every.is_some() || job.flush.is_some();
-            let way = Way { page_cache, asks_durable: run.total.sync.ios > 0 || jobs.iter().any(is_durable) };
-            let block = Block { level, round, ..block_of(&run.total, way, run.duration) };
+            let block = block_of_run(run);
+            if block.counts.operations == 0 {
+                return Err(Unlike::Idle(name.clone()));
+            }
             if !block.figures.contains_key(&question.figure) {
                 let (run, figure) = (name.clone(), question.figure.clone());
                 return Err(Unlike::Figure { run, figure });
             }
-            blocks.push(block);
+            blocks.push(Block { level, round, ..block });
         }
     }
     let rounds = against.len().max(runs.len());
@@ -87,6 +89,10 @@ pub fn compare_recorded(
         differing_words(all().map(|(_, run)| run)).filter(|_| differing.is_none()).map(str::to_owned),
     );
     notes.extend(differing_devices(against, runs));
+    if let Some((name, _)) = all().find(|(_, run)| run.total.sync.is_uncounted) {
+        document.contrast.explanation.clear();
+        notes.push(format!("{name} does not say how many syncs were made: the difference is not explained."));
+    }
     document.blocks = against.len().min(runs.len()) as u64;
     let found: Vec<_> = all().flat_map(|(_, run)| run.verdicts.clone()).collect();
     conclude(&mut document, plumb_report::machine_busy(&found));
@@ -98,7 +104,7 @@ pub fn compare_recorded(
         document.headline = format!("{differing}. {}", document.headline);
         notes.insert(0, format!("{differing}: the ratio reflects the workloads as much as the storage."));
     }
-    // A run that ended early is not what it was meant to be.
+    // A run that ended early makes the comparison incomplete.
     document.failed = all().any(|(_, run)| run.failed);
     document.incomplete_because =
         all().find_map(|(name, run)| Some(format!("{name}: {}", run.incomplete_because.as_ref()?)));
@@ -108,10 +114,19 @@ pub fn compare_recorded(
     Ok(document)
 }
 
-/// Refuses a run that is named twice: it would count as two that agree. A copy of it is the same run.
+/// Returns what a run measured.
+fn block_of_run(run: &RunDocument) -> Block {
+    let jobs = || run.spans.iter().flat_map(|span| &span.jobs);
+    let page_cache = jobs().next().is_some() && jobs().all(|job| job.caching.is_cached());
+    let is_durable = |job: &RunJob| job.durable_write_every.is_some() || job.flush.is_some();
+    let asks_durable = run.total.sync.ios > 0 || jobs().any(is_durable);
+    block_of(&run.total, Way { page_cache, asks_durable, length: 0.0 }, run.duration)
+}
+
+/// Refuses a run that is named twice: it would count as two runs that agree. A copy of a run is the same run.
 fn named_once(all: &[&(String, RunDocument)]) -> Result<(), Unlike> {
     let place = |name: &str| Path::new(name).canonicalize().ok();
-    // Not where it is kept, nor what it is called.
+    // Directory and name do not count.
     let is_equal = |one: &RunDocument, other: &RunDocument| {
         (&one.environment, &one.targets, &one.total, &one.spans)
             == (&other.environment, &other.targets, &other.total, &other.spans)
@@ -131,8 +146,8 @@ fn named_once(all: &[&(String, RunDocument)]) -> Result<(), Unlike> {
     Ok(())
 }
 
-/// Returns what the workloads of the groups differ in, in one sentence without its end; `None` if they are
-/// alike.
+/// Returns the differences between the workloads of the groups, as a sentence without its end; `None` if they
+/// are equal.
 fn differing_workloads(against: &[(String, RunDocument)], runs: &[(String, RunDocument)]) -> Option<String> {
     let of = |group: &[(String, RunDocument)]| {
         let mut all: Vec<String> = group.iter().map(|(_, run)| workload_of(run)).collect();
@@ -144,7 +159,7 @@ fn differing_workloads(against: &[(String, RunDocument)], runs: &[(String, RunDo
     (base != one).then(|| format!("The workloads differ ({one}, against {base})"))
 }
 
-/// Says of runs whose jobs look alike what their words differ in; `None` if that is only what they ran on.
+/// Returns the difference in the words of runs whose jobs look equal; `None` if only their targets differ.
 fn differing_words<'a>(runs: impl Iterator<Item = &'a RunDocument>) -> Option<&'static str> {
     let runs: Vec<&RunDocument> = runs.collect();
     let differ = |is_seed: bool| {
@@ -162,7 +177,7 @@ fn differing_words<'a>(runs: impl Iterator<Item = &'a RunDocument>) -> Option<&'
     }
 }
 
-/// Says on which devices the groups ran, if these differ and are known.
+/// Returns a description of the devices on which the groups ran, if they are known and differ.
 fn differing_devices(against: &[(String, RunDocument)], runs: &[(String, RunDocument)]) -> Option<String> {
     let of = |group: &[(String, RunDocument)]| -> Option<String> {
         let mut all = BTreeSet::new();
@@ -181,7 +196,7 @@ fn differing_devices(against: &[(String, RunDocument)], runs: &[(String, RunDocu
     (base != one).then(|| format!("The runs were on different devices: {one}, against {base}."))
 }
 
-/// Returns what a run was asked to do, job by job, without what it ran on.
+/// Returns the requested workload of a run, job by job, without its targets.
 fn workload_of(run: &RunDocument) -> String {
     let job = |target: &RunTarget| {
         let job = run.job_of(target)?;
@@ -200,7 +215,7 @@ fn workload_of(run: &RunDocument) -> String {
     jobs.join(" and ")
 }
 
-/// Returns of how many runs of each level the most extreme order is not taken for chance at `error`.
+/// Returns the number of runs of each level from which on the most extreme order is significant at `error`.
 fn runs_needed(error: f64) -> usize {
     const MANY: usize = 20;
     let is_enough = |runs: &usize| {
@@ -274,6 +289,27 @@ mod tests {
     }
 
     #[test]
+    fn syncs_that_nobody_counted_explain_no_difference() {
+        let (base, mut other) = (run("a", 4096, 1e6), run("b", 4096, 5.5e6));
+        let compared = |other: &(String, RunDocument)| {
+            compare_recorded(&question(), std::slice::from_ref(&base), std::slice::from_ref(other)).unwrap()
+        };
+        assert!(!compared(&other).contrast.explanation.is_empty());
+        other.1.total.sync.is_uncounted = true;
+        let document = compared(&other);
+        assert!(document.contrast.explanation.is_empty());
+        assert!(document.notes.iter().any(|note| note.starts_with("b does not say how many syncs")));
+    }
+
+    #[test]
+    fn a_run_without_operations_is_named() {
+        let (base, mut idle) = (run("a", 4096, 1e6), run("b", 4096, 1e6));
+        idle.1.total.application.operations = 0;
+        let error = compare_recorded(&question(), &[base], &[idle]).unwrap_err();
+        assert_eq!(error, Unlike::Idle("b".to_owned()));
+    }
+
+    #[test]
     fn what_the_workloads_differ_in_is_said_first() {
         let (base, other) = ([run("a", 4096, 1e6)], [run("b", 65_536, 5.5e6)]);
         let document = compare_recorded(&question(), &base, &other).unwrap();
@@ -300,7 +336,7 @@ mod tests {
         let on = |name: &str, words: &str, device: Option<&str>| {
             let (name, mut document) = run(name, 4096, 1e6);
             document.workload = words.to_owned();
-            // One run is told from another by when it was made.
+            // Runs are distinguished by their start times.
             document.environment.started_at = name.clone();
             document.path =
                 device.map(|device| WritePath { layers: vec![disk(device)], ..WritePath::default() });

@@ -1,4 +1,4 @@
-//! Runner of experiments: under each workload one trial whose spans are the blocks.
+//! Runner of experiments: for each workload one trial, whose spans are the blocks.
 
 use plumb_block::in_one_line;
 use plumb_load::Observer;
@@ -14,25 +14,25 @@ use crate::setting::Setting;
 /// An experiment under one workload.
 #[derive(Debug, Clone)]
 pub struct Chapter {
-    /// The workload; empty if there is only one.
+    /// Name of the workload; empty if there is only one.
     pub name: String,
     /// Experiment of the chapter.
     pub experiment: Experiment,
-    /// Asks for a trial of [`Experiment::scenario`].
+    /// Request for a trial of [`Experiment::scenario`].
     pub request: Request,
 }
 
-/// Result of a comparison, and how it ended.
+/// Result of a comparison, and its end.
 type CompareResult = Result<(ComparisonDocument, TrialEnded), TrialError>;
 
-/// Runs experiments one after the other, recorded together as the first asks: the document, and how the
-/// trials ended. With `setting` levels are set on the machine, and each turn opens its targets when its level
-/// is set, and closes them. Whatever ends it, what was there before is put back.
+/// Runs experiments one after the other, recorded together as the first one requests. Returns the document,
+/// and the end of the trials. With `setting`, levels are set on the machine: each turn sets its level, opens
+/// its targets, and closes them. The earlier settings are restored, however the run ends.
 ///
-/// What was measured is kept after every round, so that whatever ends it leaves whole rounds to be judged.
+/// The results are recorded after every round, so that a run that ends early leaves whole rounds to judge.
 ///
 /// # Errors
-/// If nothing could be measured, or nothing be put back.
+/// If nothing could be measured, or the earlier settings could not be restored.
 pub fn run(
     first: &Chapter,
     further: &[Chapter],
@@ -59,7 +59,7 @@ pub fn run(
     kept.finish(ended, context.time_of_day)
 }
 
-/// Runs one experiment, and adds it to what is kept.
+/// Runs one experiment, and adds it to the record.
 fn conduct(
     chapter: &Chapter,
     context: &Context<'_>,

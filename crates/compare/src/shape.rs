@@ -1,17 +1,17 @@
-//! Data that a page draws of blocks beside their figures: the distribution of latencies at each level, and
+//! Data about blocks that a page draws beside their figures: the distribution of latencies at each level, and
 //! the rate within each block.
 
 use plumb_load::LoadOutcome;
 use plumb_measure::Histogram;
 use plumb_report::document::comparison::Within;
 
-/// Where a distribution is told, in thousandths of the operations.
+/// Points of a distribution, in thousandths of the operations.
 const PER_MILLE: [u32; 17] =
     [0, 10, 50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 950, 990, 995, 999, 1000];
-/// The rate of a block is told in at most so many parts.
+/// Maximum number of parts for the rate within a block.
 const PARTS_MAX: usize = 16;
 
-/// The times of operations of a level.
+/// Latencies of the operations of a level.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Distribution(Histogram);
 
@@ -33,9 +33,7 @@ impl Distribution {
 
 /// Returns the operations per second in parts of a block.
 pub(crate) fn rates(outcome: &LoadOutcome) -> Vec<f64> {
-    let mut series = outcome.read.series.clone();
-    series.merge(&outcome.write.series);
-    series.merge(&outcome.trim.series);
+    let series = outcome.operations().series;
     let points = series.whole_points(outcome.length);
     let each = points.len().div_ceil(PARTS_MAX).max(1);
     let rate = |part: &[plumb_measure::SeriesPoint]| {

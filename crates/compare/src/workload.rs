@@ -7,31 +7,31 @@ use plumb_workload::Scenario;
 
 use crate::experiment::Level;
 
-/// Reads words, over those of an application profile if one is named: the caller opens files of words, and
-/// draws seeds.
+/// Function that reads words, in addition to those of an application profile if one is named. The caller
+/// opens files of words, and draws seeds.
 pub type ReadWords<'a> = dyn Fn(Option<&str>, &Words) -> Result<Scenario, TrialError> + 'a;
 
 /// Workload under which levels are compared.
 pub struct Workload<'a> {
     /// Name of the workload; empty if there is only one.
     pub name: String,
-    /// Name of the application profile, if it is one.
+    /// Name of the application profile, if the workload is one.
     pub profile: Option<String>,
     /// Words of the workload.
     pub words: Words,
-    /// Reader of its words.
+    /// Function that reads words.
     pub read: &'a ReadWords<'a>,
 }
 
 impl Workload<'_> {
-    /// Returns the scenario of these words over the workload's own.
+    /// Returns the scenario of the words of `level`, in addition to the workload's own.
     ///
     /// # Errors
-    /// Fails as [`read`](Self::read).
+    /// Fails as [`read`](Self::read) does.
     pub fn scenario(&self, level: &Words) -> Result<Scenario, TrialError> {
         (self.read)(self.profile.as_deref(), &level.within(&self.words))
     }
-    /// Returns the levels whose words are `typed`, over the workload's own.
+    /// Returns the levels whose words are `typed`, in addition to the workload's own.
     ///
     /// # Errors
     /// A usage error if words make no sense.

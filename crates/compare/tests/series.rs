@@ -1,9 +1,8 @@
-//! Experiments on synthetic blocks of which the true ratio is known: with drift, with values that depend on
-//! those before them, with heavy tails. Guards against intervals that cover less than they say, and against
-//! outcomes that are wrong too often.
+//! Experiments on synthetic blocks with a known ratio: with drift, with correlated values, with heavy tails.
+//! Guards against intervals that cover less than they state, and against outcomes that are wrong too often.
 //!
-//! `PLUMB_SERIES` is how many of each kind (soak: 10,000), `PLUMB_SEED` the first seed. No two kinds share a
-//! seed: the shares of one that went wrong by chance would go wrong in all of them.
+//! `PLUMB_SERIES` is the number of each kind (soak: 10,000), `PLUMB_SEED` the first seed. No two kinds share
+//! a seed, so that a deviation by chance in one does not occur in all.
 
 use plumb_compare::statistics::reach;
 use plumb_compare::{Design, Judgement, PRACTICE, Spread, Terms, judge_pairs};
@@ -21,9 +20,9 @@ const NATURES: [Nature; 4] = [
 
 #[derive(Debug, Clone, Copy)]
 struct Nature {
-    /// How far the level moves from the first block to the last, as a logarithm.
+    /// Drift from the first block to the last, as a logarithm.
     drift: f64,
-    /// The part of a block's deviation that the next one has, too.
+    /// Part of a block's deviation that the next block inherits.
     memory: f64,
     /// Number of blocks that are slowed down by a stall of any length.
     tails: f64,
@@ -38,7 +37,7 @@ fn uniform(random: &mut Xoshiro256PlusPlus) -> f64 {
     ((random.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
 }
 
-/// A block of each level in every round, those of practice first, then as the design orders them.
+/// Log ratios of an experiment: of the rounds of practice, and of the rounds of the design.
 #[derive(Debug)]
 struct Experiment {
     /// The log ratios of the rounds of practice.
@@ -60,7 +59,7 @@ impl Experiment {
         Self { practice, ratios, swapped }
     }
 
-    /// Returns what is known after `rounds` rounds.
+    /// Returns the judgement after `rounds` rounds.
     fn judged(&self, design: &Design, rounds: usize, error: f64) -> Judgement {
         let flips = design.flips(&self.swapped[..rounds]);
         judge_pairs(&self.ratios[..rounds], reach(&self.practice), &flips, error, &Terms::default())
@@ -95,12 +94,12 @@ fn in_order(
     ratios
 }
 
-/// Returns true if as many rounds as practice predicts to find 3 % do find it.
+/// Returns true if the number of rounds that practice predicts for a difference of 3 % finds it.
 fn is_found(nature: Nature, seed: u64) -> bool {
     let terms = Terms::default();
     let ratio = 1.0 + terms.difference;
     let design = |rounds: usize| Design::new(2, rounds, &terms, false, seed);
-    // The practice belongs to a design of the most rounds, so that the drift is the same.
+    // Practice belongs to a design with the maximum number of rounds, so that the drift is equal.
     let practised = Experiment::new(nature, ratio, &design(Design::ROUNDS_MAX), LITTLE_NOISE, seed);
     let spread = Spread::from_log_ratios(&practised.practice, terms.error).unwrap();
     let design = design((spread.rounds(ratio.ln()) as usize).min(Design::ROUNDS_MAX));
@@ -108,7 +107,7 @@ fn is_found(nature: Nature, seed: u64) -> bool {
     experiment.judged(&design, design.rounds(), terms.error).outcome == Outcome::Different
 }
 
-/// Returns the outcome at the look where it is clear, or at the last.
+/// Returns the judgement at the first look with a clear outcome, or at the last look.
 fn outcome(nature: Nature, ratio: f64, early: bool, seed: u64) -> Judgement {
     let terms = Terms::default();
     let design = Design::new(2, 32, &terms, early, seed);
@@ -123,23 +122,22 @@ fn variable(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|typed| typed.parse().ok()).unwrap_or(default)
 }
 
-/// Blocks of a nature, and the true ratio.
+/// Nature of the blocks, and the true ratio.
 type Kind = (Nature, f64);
 
-/// Share of the experiments for which something holds.
+/// Share of the experiments for which a condition holds.
 #[derive(Debug)]
 struct Share {
-    /// Experiments of which it is a share, and how to repeat them.
+    /// Description of the experiments, and the way to repeat them.
     of: String,
     value: f64,
-    /// Chance alone moves a share of 0.05, or of 0.95, further than this in less than one of a million
-    /// samples.
+    /// Deviation that a share of 0.05 or 0.95 exceeds by chance in less than one of a million samples.
     chance: f64,
 }
 
 impl Share {
-    /// Runs the experiments of these kinds, as many as `PLUMB_SERIES` says of each, and returns the share in
-    /// which `holds` is true.
+    /// Runs `PLUMB_SERIES` experiments of each of these kinds, and returns the share for which `holds` is
+    /// true.
     fn measure(kinds: &[Kind], early: bool, holds: impl Fn(&Judgement, f64) -> bool) -> Self {
         let (count, first) = (series(), variable("PLUMB_SEED", 1));
         let held = |(nature, ratio): &Kind| {
@@ -178,13 +176,13 @@ fn seed_of(nature: Nature, ratio: f64, early: bool) -> u64 {
     marks.into_iter().fold(0, |seed, mark| Xoshiro256PlusPlus::seed_from_u64(seed ^ mark).next_u64())
 }
 
-/// Returns how many experiments of each kind.
+/// Returns the number of experiments of each kind.
 fn series() -> u64 {
     variable("PLUMB_SERIES", 12)
 }
 
-/// Returns all natures with these ratios: each kind by itself where there are enough experiments to tell,
-/// else all together.
+/// Returns all natures with these ratios: each kind separately if there are enough experiments, otherwise all
+/// together.
 fn groups(ratios: &[f64]) -> Vec<Vec<Kind>> {
     let kinds: Vec<Kind> =
         NATURES.iter().flat_map(|nature| ratios.iter().map(move |ratio| (*nature, *ratio))).collect();
@@ -236,7 +234,7 @@ fn what_practice_predicts_is_enough_to_find_a_difference() {
         let found = (0..count).filter(|n| is_found(nature, first.wrapping_add(*n))).count() as f64;
         let share = found / count as f64;
         println!("found 1.03 in the predicted budget: {share:.4} of {count}, {nature:?}");
-        // Further below chance alone brings a share of 0.8 in less than one of a million samples.
+        // Deviation that a share of 0.8 exceeds by chance in less than one of a million samples.
         let chance = 5.0 * (0.8 * 0.2 / count as f64).sqrt();
         assert!(share >= 0.8 - chance, "{share} of {count} from seed {first}, {nature:?}");
     }

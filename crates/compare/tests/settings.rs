@@ -1,6 +1,5 @@
-//! Policies that are switched for blocks are as they were at the end, and after a kill at any change the next
-//! command makes them so. Guards against a change that no promise announces, and a promise that does not lead
-//! back.
+//! Tests that policies switched for blocks are restored at the end, and after a kill at any change by the
+//! next command. Guards against a change without a promise, and a promise that does not restore.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -16,7 +15,7 @@ use plumb_policy::mock::{Kill, MockDisk, MockGateway, MockKind};
 use plumb_policy::state::State;
 use plumb_state::whole_file::FileError;
 
-/// Returns a directory in memory, where there is one: journals sync each record.
+/// Returns a directory, in memory if possible, since journals sync each record.
 fn place() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
@@ -46,7 +45,7 @@ fn caches(gateway: &MockGateway) -> [bool; 2] {
     ["sda", "sdb"].map(|name| gateway.disk(name).is_some_and(|disk| disk.wce))
 }
 
-/// Puts back what is left. Returns the words of what was put back, and errors.
+/// Restores the changes of killed comparisons. Returns their descriptions, and errors.
 fn put_back_left(machine: &Machine) -> Vec<String> {
     let put_back = |left: Result<LeftChanges, FileError>| match left {
         Ok(left) => (left.words(), left.put_back(machine).map_err(|error| error.to_string())),
@@ -72,7 +71,7 @@ fn levels_are_set_as_often_as_they_come_and_put_back() {
     assert_eq!(left(place.path()), 1);
     setting.restore().unwrap();
     assert_eq!((caches(&gateway), left(place.path())), ([true, false], 0));
-    // Only the journals by which it went back are kept, and the lock.
+    // Only the journals of the restoration are kept, and the lock.
     assert_eq!(std::fs::read_dir(place.path().join("journals")).unwrap().count(), 3);
     setting.restore().unwrap();
     let refused =

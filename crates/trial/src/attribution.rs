@@ -24,7 +24,7 @@ pub(crate) struct FlushAttribution {
 }
 
 enum Owner {
-    /// This run alone uses the device, for this reason.
+    /// The device is used by this run alone, for this reason.
     Run(String),
     /// Flushes are traced.
     Traced(Box<Mutex<FlushTrace>>),

@@ -24,7 +24,7 @@ pub(crate) type SurveyedPath = Result<WritePath, String>;
 
 /// Returns the write path beneath an open target.
 pub(crate) fn survey_of(target: &OpenedTarget) -> SurveyedPath {
-    match (target.survey(), target.surveyed_from()) {
+    match (plumb_targets::survey(target), target.surveyed_from()) {
         (Some(mut found), _) => Ok(found.paths.swap_remove(0)),
         (_, Some(path)) => survey(path),
         (_, None) => Err(format!("only its server knows what is behind {}", target.shown)),

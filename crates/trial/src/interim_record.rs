@@ -2,9 +2,8 @@
 //! most.
 
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::time::{Duration, Instant};
 
-use plumb_block::Nanos;
+use plumb_block::{Clock as _, Nanos, RealClock};
 use plumb_linux::flush_trace::RECORDER;
 use plumb_load::SpanResult;
 
@@ -12,13 +11,14 @@ use crate::span_run::{FinishedSpan, Round, SpanRun, together};
 use crate::target_series::TargetSeries;
 
 /// How often it is recorded, in real time, whatever clock the run goes by.
-const RECORDED_EVERY: Duration = Duration::from_secs(5);
+const RECORDED_EVERY: Nanos = Nanos::secs(5);
 
 /// Sender of interim measurements to the thread that records them.
 pub struct InterimSender<T> {
     /// None where nothing is recorded.
     to: Option<SyncSender<T>>,
-    sent: Instant,
+    /// Clock that began when the last was sent.
+    sent: RealClock,
 }
 
 /// Calls `run`, and meanwhile `write` on a thread of its own with what `run` sends; without `is_recorded`
@@ -30,7 +30,7 @@ pub fn run_recorded<T: Send, R>(
     run: impl FnOnce(InterimSender<T>) -> R,
 ) -> R {
     let (to, from) = sync_channel(1);
-    let sender = InterimSender { to: is_recorded.then_some(to), sent: Instant::now() };
+    let sender = InterimSender { to: is_recorded.then_some(to), sent: RealClock::start() };
     std::thread::scope(|scope| {
         let record = || from.into_iter().for_each(write);
         // Without a thread to spare nothing is recorded before the run is over.
@@ -42,9 +42,9 @@ pub fn run_recorded<T: Send, R>(
 impl<T> InterimSender<T> {
     /// Returns true if it is time to record again; if so, the time until the next begins.
     pub(crate) fn is_due(&mut self) -> bool {
-        let is_due = self.to.is_some() && self.sent.elapsed() >= RECORDED_EVERY;
+        let is_due = self.to.is_some() && self.sent.now() >= RECORDED_EVERY;
         if is_due {
-            self.sent = Instant::now();
+            self.sent = RealClock::start();
         }
         is_due
     }

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use plumb_block::{Bytes, Caching, Clock, FailureKind, FlushCall, Nanos, in_one_line};
 use plumb_linux::Filling;
+use plumb_linux::range_lock::LockKind;
 use plumb_load::{Event, LATENCY_EXCESS_MAX, Observer, Phase};
 use plumb_measure::WriteSizes;
 use plumb_path::facts::Units;
@@ -563,7 +564,14 @@ fn wanted(
     let changes = recorded.map_or(job.workload.changes(), RecordedEvents::changes);
     let writes = changes || span.precondition;
     // The file may hold more than the part that the job uses.
-    let intent = Intent { writes, size: job.size, cuts: job.workload.range.is_open_ended(), part: None };
+    let lock = if job.workload.verify { LockKind::Exclusive } else { LockKind::Shared };
+    let intent = Intent {
+        writes,
+        size: job.size,
+        cuts: job.workload.range.is_open_ended(),
+        part: None,
+        lock: writes.then_some(lock),
+    };
     let unit = match recorded {
         // The workload that stands for the events of a trace need not be made of the same lengths.
         Some(recorded) => common_unit([recorded.unit(), recorded.stand_in(&job.workload).unit()]),

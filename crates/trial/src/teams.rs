@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use plumb_block::{Bytes, FailureKind};
-use plumb_linux::thread::{IoPriority, pin_to, processors, set_io_priority};
+use plumb_linux::thread::{pin_to, processors, set_io_priority};
 use plumb_load::{Prepare, SharedDepth, Team, Worker, WorkerOptions};
 use plumb_workload::{Affinity, BlockSizes, Cursor, Job, Priority, Share, Span, Thread, Workload};
 
@@ -47,6 +47,17 @@ pub(crate) struct Variation {
     pub(crate) prepares: bool,
 }
 
+/// A target as the threads of a span use it.
+struct UsedTarget<'a> {
+    /// Index in [`Targets::job_targets`].
+    index: usize,
+    /// Place among the targets of its job.
+    place: usize,
+    one: &'a JobTarget,
+    /// Where the workers that share it walk.
+    cursor: Cursor,
+}
+
 /// Makes the teams of a span.
 ///
 /// # Errors
@@ -59,20 +70,19 @@ pub(crate) fn make_teams(
 ) -> Result<SpanTeams, TrialError> {
     let mut made = SpanTeams { teams: Vec::new(), plans: Vec::new() };
     let mut seen = vec![0; span.jobs.len()];
-    let opened: HashMap<(usize, usize), (usize, &JobTarget, Cursor)> = targets
+    let opened: HashMap<(usize, usize), UsedTarget<'_>> = targets
         .of_span(number)
         .map(|(index, one)| {
-            let target = seen[one.job];
+            let place = seen[one.job];
             seen[one.job] += 1;
-            ((one.job, target), (index, one, Cursor::default()))
+            ((one.job, place), UsedTarget { index, place, one, cursor: Cursor::default() })
         })
         .collect();
     for (number, Thread { share, targets, shared_depth }) in span.threads().into_iter().enumerate() {
         let used: Vec<_> = targets.iter().filter_map(|place| opened.get(place)).collect();
-        let Some((_, first, _)) = used.first() else { continue };
-        let job = &span.jobs[first.job];
-        let workers =
-            used.iter().map(|(_, one, cursor)| worker(&span.jobs[one.job], one, share, cursor, variation));
+        let Some(first) = used.first() else { continue };
+        let job = &span.jobs[first.one.job];
+        let workers = used.iter().map(|used| worker(&span.jobs[used.one.job], used, share, variation));
         made.teams.push(Team {
             workers: workers.collect::<Result<_, _>>()?,
             shared_depth: shared_depth
@@ -80,8 +90,8 @@ pub(crate) fn make_teams(
             prepare: Some(prepare(job, number)?),
             cpu: Some(cpu::of_this_thread),
         });
-        let targets = used.iter().map(|(index, ..)| *index).collect();
-        made.plans.push(ThreadPlan { job: first.job, targets });
+        let targets = used.iter().map(|used| used.index).collect();
+        made.plans.push(ThreadPlan { job: first.one.job, targets });
     }
     Ok(made)
 }
@@ -100,21 +110,21 @@ pub(crate) fn workload_on(job: &Job, one: &JobTarget, variation: Variation) -> R
 
 fn worker(
     job: &Job,
-    one: &JobTarget,
+    used: &UsedTarget<'_>,
     share: Share,
-    cursor: &Cursor,
     variation: Variation,
 ) -> Result<Worker, TrialError> {
+    let one = used.one;
     let options = WorkerOptions {
         share,
-        cursor: cursor.clone(),
+        cursor: used.cursor.clone(),
         continue_on_error: job.continue_on_error,
         counts_refusals: job.opening.untorn,
         start_delay: job.start_delay,
         replay: one.recorded.clone().filter(|_| !variation.prepares),
         ..WorkerOptions::default()
     };
-    let workload = workload_on(job, one, variation)?;
+    let workload = job.workload_on(used.place, workload_on(job, one, variation)?);
     let unfit = |source| TrialError::Unfit { target: one.opened.shown.clone(), source };
     let mut worker = Worker::new(&*one.opened.device, &workload, options).map_err(unfit)?;
     if variation.shows_latency {
@@ -135,11 +145,7 @@ fn prepare(job: &Job, thread: usize) -> Result<Prepare, TrialError> {
         let problem = format!("processor {missing} of affinity: expected one of {allowed:?}");
         return Err(TrialError::new(FailureKind::Usage, problem));
     }
-    let priority = match job.priority {
-        Priority::Idle => Some(IoPriority::Idle),
-        Priority::Low => Some(IoPriority::Low),
-        Priority::Normal => None,
-    };
+    let priority = Some(job.priority).filter(|priority| *priority != Priority::Normal);
     Ok(Box::new(move || {
         if !pinned.is_empty() {
             pin_to(&pinned).map_err(|error| error.to_string())?;

@@ -223,7 +223,8 @@ impl TrialRunner<'_> {
                 Some(Ok(removed)) => removed,
                 None => false,
             };
-            let stays = one.opened.made && !removed && one.opened.has_name();
+            let is_changed = is_to_go && one.opened.ours && one.opened.is_at_its_name();
+            let stays = (one.opened.made || is_changed) && !removed && one.opened.has_name();
             let left = stays.then(|| left_behind(&one.opened, is_to_go)).flatten();
             if let Some(left) = left.filter(|left| !self.left_behind.contains(left)) {
                 self.left_behind.push(left);
@@ -232,12 +233,17 @@ impl TrialRunner<'_> {
     }
 }
 
-/// Returns what is to be said of a file that the run has made and did not remove. One that others have
-/// removed or replaced is mentioned only where it `is_to_go`.
+/// Returns what is to be said of a file that the run has made, or was to remove, and did not remove. One that
+/// others have removed or replaced is mentioned only where it `is_to_go`.
 fn left_behind(opened: &OpenedTarget, is_to_go: bool) -> Option<String> {
     let (shown, size) = (&opened.shown, opened.size);
     match (opened.is_at_its_name(), is_to_go) {
-        (true, _) => Some(format!("{shown} ({size}) was made and stays; --remove-after removes it")),
+        (true, true) => Some(format!(
+            "{shown} stays: another program gave it another length than {} bytes meanwhile, so --remove-after did \
+             not remove it",
+            size.0
+        )),
+        (true, false) => Some(format!("{shown} ({size}) was made and stays; --remove-after removes it")),
         (false, true) => Some(format!(
             "{shown} was removed, renamed or replaced by another program meanwhile, so --remove-after removed nothing"
         )),

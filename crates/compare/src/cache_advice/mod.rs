@@ -1,6 +1,6 @@
-//! Advice on the size of a log: how large a log the user's own writes need. A recording of them is done again
-//! in simulated time, over the backing device alone and over caches of several sizes, with the rules by which
-//! a cache is served.
+//! Advice on the size of a log for the user's own writes. A recording of the writes is replayed in simulated
+//! time, on the backing device alone and on caches of several sizes, with the rules by which caches are
+//! served.
 
 mod replayed;
 
@@ -8,49 +8,51 @@ use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::atomic::AtomicBool;
 
-use plumb_block::{Bytes, FailureKind, Nanos};
+use plumb_block::{Bytes, Nanos};
 use plumb_report::document::cache::{CacheAdvice, CacheSize};
 use plumb_targets::Name;
 use plumb_trial::TrialError;
 use plumb_workload::{ByteRange, Job, RecordedEvents, Replay, Skip, Trace, TraceOp, TraceUse, Workload};
 
 use self::replayed::{tried, waiting};
+use crate::factor::with_option;
 
-/// Size of a log that never fills, as a multiple of what is written, in the worst case: a header of 4 KiB for
-/// each write of 4 KiB, and what is not used of it.
+/// Size of a log that never fills, as a multiple of the written bytes, in the worst case: a header of 4 KiB
+/// for each write of 4 KiB, and the unused part of the log.
 const LOG_PER_WRITTEN: u64 = 3;
-/// The smallest log that is tried as one that never fills.
+/// Smallest log that is tried as one that never fills.
 const ENDLESS_MIN: Bytes = Bytes::gib(1);
-/// Share of the writes that a log must absorb to absorb the bursts.
+/// Share of the writes that a log must absorb for the bursts to count as absorbed.
 const ABSORBED_MIN: f64 = 0.999;
-/// The smallest log that is tried.
+/// Smallest log that is tried.
 const SIZE_MIN: Bytes = Bytes::mib(16);
 /// Unit of the sizes that are tried without being requested.
 const STEP: Bytes = Bytes::mib(1);
 
-/// The question that is to be answered for a recording.
+/// Question about a recording.
 #[derive(Debug)]
 pub struct AdviceQuestion<'a> {
     /// Name of the recording.
     pub recording: &'a str,
-    /// A simulated drive that stands for the slow device; `None` for one of these rates.
+    /// Simulated drive that represents the slow device; `None` for a device with `backing_iops` and
+    /// `backing_rate`.
     pub backing: &'a Option<String>,
     /// Writes per second of the slow device.
     pub backing_iops: NonZeroU32,
-    /// Bytes per second that it takes; `None` if that does not limit it.
+    /// Bytes per second of the slow device; `None` if unlimited.
     pub backing_rate: Option<Bytes>,
-    /// A simulated drive that stands for the device of the log.
+    /// Simulated drive that represents the device of the log.
     pub log: &'a String,
-    /// Bytes that the device of the log is rated to be written in its life.
+    /// Rated endurance of the device of the log, in bytes written.
     pub endurance: Option<Bytes>,
     /// Sizes that are tried in any case.
     pub sizes: &'a [Bytes],
 }
 
-/// Tries logs of several sizes on a recording; `say` is told of each before it is tried.
+/// Tries logs of several sizes on a recording; `say` receives a message before each.
 ///
 /// # Errors
-/// If no cache can be as it is asked for, the recording writes nothing, or `stop` becomes true.
+/// If the requested cache is impossible, the recording writes nothing, or `stop` becomes true.
 pub fn advise(
     question: &AdviceQuestion<'_>,
     trace: Trace,
@@ -78,7 +80,7 @@ pub fn advise(
         sizes.insert(size, tried(size, &again(&devices.cache(size)?)?, &uncached, &fastest));
     }
     let advised_size = smallest(&sizes);
-    // The endless log stands for the end of the scale, and is shown if nothing smaller is.
+    // The log that never fills is shown only if it is advised or requested.
     if advised_size != endless && !question.sizes.contains(&endless) {
         sizes.remove(&endless);
     }
@@ -107,28 +109,28 @@ pub fn advise(
     })
 }
 
-/// Refuses what no cache can be.
+/// Refuses an impossible cache.
 fn possible(question: &AdviceQuestion<'_>) -> Result<(), TrialError> {
     if question.backing_rate == Some(Bytes(0)) {
         let problem = "--backing-rate 0: expected bytes per second, such as 150M";
-        return Err(usage(problem.to_owned()));
+        return Err(TrialError::usage(problem));
     }
     match question.sizes.iter().find(|size| **size < SIZE_MIN) {
-        Some(small) => {
-            Err(usage(format!("--size {small}: expected at least {SIZE_MIN}: a log has segments of 4 MiB")))
-        }
+        Some(small) => Err(TrialError::usage(format!(
+            "--size {small}: expected at least {SIZE_MIN}: a log has segments of 4 MiB"
+        ))),
         None => Ok(()),
     }
 }
 
-/// Returns the smallest that absorbs the bursts.
+/// Returns the smallest tried size that absorbs the bursts.
 fn smallest(tried: &BTreeMap<Bytes, CacheSize>) -> Bytes {
     let absorbs = tried.iter().filter(|(_, tried)| tried.absorbed >= ABSORBED_MIN);
     absorbs.map(|(size, _)| *size).next().unwrap_or_default()
 }
 
-/// Returns the size to try next, half-way between the smallest that absorbs the bursts and the next smaller
-/// one, unless that says it well enough.
+/// Returns the size to try next: half-way between the smallest that absorbs the bursts and the next smaller
+/// one; `None` if they are close enough.
 fn between(tried: &BTreeMap<Bytes, CacheSize>) -> Option<Bytes> {
     let enough = smallest(tried).0;
     let too_small = tried.range(..Bytes(enough)).next_back().map_or(0, |(size, _)| size.0);
@@ -137,20 +139,16 @@ fn between(tried: &BTreeMap<Bytes, CacheSize>) -> Option<Bytes> {
     (!is_close && middle >= SIZE_MIN.0 && middle < enough).then_some(Bytes(middle))
 }
 
-/// Returns what was written, as one target, and how many reads there were beside. They are left out: a cache
-/// makes none faster, and a slow device that they wait for would hide what it does for writes.
+/// Returns the events other than reads, as those of one target, and the number of reads. Reads are left out:
+/// a cache makes none faster, and waits for a slow device would hide the effect on writes.
 fn recorded(path: &str, trace: Trace) -> Result<(RecordedEvents, u64), TrialError> {
     let job = Job::on("cache", Workload::over(ByteRange::ALL, Bytes::kib(4)));
     let reads = trace.events.iter().filter(|event| event.op == TraceOp::Read).count() as u64;
     let writes = TraceUse { skip: Skip { reads: true, ..Skip::default() }, ..TraceUse::new(path) };
     let (_, replay) = Replay::new(&job, &writes, trace)?;
     let recorded = replay.targets.into_iter().next();
-    let recorded = recorded.ok_or_else(|| usage(format!("{path}: it writes nothing")))?;
+    let recorded = recorded.ok_or_else(|| TrialError::usage(format!("{path}: it writes nothing")))?;
     Ok((recorded, reads))
-}
-
-fn usage(problem: String) -> TrialError {
-    TrialError::new(FailureKind::Usage, problem)
 }
 
 /// The simulated devices.
@@ -173,14 +171,12 @@ impl Devices {
                 )
             }
         };
-        let joint = if backing.contains('?') { '&' } else { '?' };
-        Self { backing: format!("{backing}{joint}size={size}"), log: question.log.clone() }
+        Self { backing: with_option(&backing, &format!("size={size}")), log: question.log.clone() }
     }
 
     fn cache(&self, size: Bytes) -> Result<Name, TrialError> {
-        let joint = if self.log.contains('?') { '&' } else { '?' };
-        // A device of twice the length: whatever the core needs beside.
-        let log = format!("{}{joint}size={}", self.log, size.0.saturating_mul(2));
+        // Twice the size of the log leaves room for everything else that the core stores.
+        let log = with_option(&self.log, &format!("size={}", size.0.saturating_mul(2)));
         Ok(Name::parse(format!("cache:backing={},log={log},size={}", self.backing, size.0))?)
     }
 }

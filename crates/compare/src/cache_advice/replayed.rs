@@ -1,34 +1,35 @@
-//! A recording done again in simulated time.
+//! Replay of a recording in simulated time.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use plumb_block::{Bytes, FailureKind, Nanos, Time, in_one_line};
+use plumb_block::{Bytes, FailureKind, Nanos, Time};
 use plumb_linux::FileOptions;
 use plumb_load::{Ending, LoadOutcome, RunOptions, Team, Worker, WorkerOptions, run_teams};
 use plumb_measure::Histogram;
 use plumb_report::document::cache::{CacheSize, WaitTimes};
-use plumb_targets::{Intent, Name, Permission, Scheme, TargetRequest, cache, open_all};
+use plumb_targets::{Intent, Name, Permission, Scheme, TargetRequest, open_all};
 use plumb_trial::TrialError;
 use plumb_workload::{ByteRange, RecordedEvents, Stop, Workload};
 
-/// Number of requests that may be in flight: as for a trace of `plumb load`.
+use crate::setting::failed;
+
+/// Maximum number of requests in flight, as for a trace of `plumb load`.
 const DEPTH: u32 = 64;
 
 /// Outcome of a replay.
 pub(super) struct Replay {
     outcome: LoadOutcome,
-    destaged: Bytes,
-    bypassed: Bytes,
-    log_written: Bytes,
+    /// Figures of the cache; all zero without one.
+    figures: plumb_cache::Figures,
 }
 
-/// Does what was recorded on the device of this name, in a world of its own.
+/// Replays `recorded` on a new device called `name`, in a separate simulated world.
 pub(super) fn over(name: &Name, recorded: &RecordedEvents, stop: &AtomicBool) -> Result<Replay, TrialError> {
     let time = Time::Virtual(Arc::default());
     let (device, cache) = match name {
         Name::Scheme { scheme: Scheme::Cache, .. } => {
-            let (opened, cache) = cache::open_simulated(name, &time)?;
+            let (opened, cache) = plumb_caches::open_simulated(name, &time)?;
             (opened.device, Some(cache))
         }
         Name::Scheme { scheme: Scheme::Sim, .. } => {
@@ -43,17 +44,16 @@ pub(super) fn over(name: &Name, recorded: &RecordedEvents, stop: &AtomicBool) ->
         }
     };
     let range = ByteRange { offset: Bytes(0), length: device.info().size };
-    // The recording ends it, and no time.
+    // The replay ends with the recording, not after a time.
     let stop_at = Stop::operations(recorded.events().len() as u64);
     let workload = Workload { stop: stop_at, ..Workload::over(range, Bytes::kib(4)) };
     let workload = Workload { range, depth: DEPTH, ..recorded.stand_in(&workload) };
     let options = WorkerOptions {
         replay: Some(recorded.clone()),
-        // A slow device may be minutes behind: that is what is to be found out.
+        // A slow device may answer minutes late, which is a valid result.
         answer_within: Nanos::secs(86_400),
         ..WorkerOptions::default()
     };
-    let failed = |error: &dyn std::error::Error| TrialError::new(FailureKind::Failed, in_one_line(error));
     let worker = Worker::new(&*device, &workload, options).map_err(|error| failed(&error))?;
     let teams = run_teams(vec![Team::single(worker)], &RunOptions::whole(time, stop), &mut ());
     let teams = teams.map_err(|error| failed(&error))?;
@@ -63,24 +63,22 @@ pub(super) fn over(name: &Name, recorded: &RecordedEvents, stop: &AtomicBool) ->
         return Err(TrialError::new(FailureKind::NotMeasured, "interrupted: nothing is advised"));
     }
     let figures = cache.and_then(|cache| cache.look(plumb_cache::Cache::status)).map(|status| status.figures);
-    let figures = figures.unwrap_or_default();
-    let plumb_cache::Figures { destaged, bypassed, leg_written, .. } = figures;
-    Ok(Replay { outcome, destaged, bypassed, log_written: leg_written })
+    Ok(Replay { outcome, figures: figures.unwrap_or_default() })
 }
 
 impl Replay {
-    /// Returns the latencies of all writes, each from the moment at which the recording has it.
+    /// Returns the latencies of all writes, each since its time in the recording.
     fn writes(&self) -> &Histogram {
         self.outcome.write.operation_latency()
     }
 
-    /// Returns how long clients waited for writes and flushes, all together.
+    /// Returns the total time that clients waited for writes and flushes, in seconds.
     fn seconds(&self) -> f64 {
         (self.writes().sum_ns() + self.outcome.flush.latency.sum_ns()) as f64 / 1e9
     }
 }
 
-/// Returns how long clients waited in a replay.
+/// Returns the times that clients waited in a replay.
 pub(super) fn waiting(replayed: &Replay) -> WaitTimes {
     let writes = replayed.writes();
     let seconds = |time: Option<Nanos>| time.unwrap_or_default().as_secs_f64();
@@ -94,7 +92,7 @@ pub(super) fn waiting(replayed: &Replay) -> WaitTimes {
 
 /// Compares a log of this size with no cache and with a log that never fills.
 pub(super) fn tried(size: Bytes, tried: &Replay, uncached: &Replay, fastest: &Replay) -> CacheSize {
-    // A tenth more is no stall that anybody waits for.
+    // A latency that is longer by up to a tenth does not count as a stall.
     let limit = Nanos(fastest.writes().max().unwrap_or_default().0 / 10 * 11);
     let (all, quick) = tried.writes().bins().fold((0, 0), |(all, quick), (upper, count)| {
         (all + count, if upper <= limit { quick + count } else { quick })
@@ -105,9 +103,9 @@ pub(super) fn tried(size: Bytes, tried: &Replay, uncached: &Replay, fastest: &Re
         stall_seconds: (tried.seconds() - fastest.seconds()).max(0.0),
         speed_up: uncached.seconds() / tried.seconds().max(1e-9),
         waiting: waiting(tried),
-        destaged_bytes: tried.destaged.0,
-        bypassed_bytes: tried.bypassed.0,
-        log_written_bytes: tried.log_written.0,
+        destaged_bytes: tried.figures.destaged.0,
+        bypassed_bytes: tried.figures.bypassed.0,
+        log_written_bytes: tried.figures.leg_written.0,
         log_lifetime: None,
     }
 }

@@ -1,16 +1,16 @@
-//! A Ceph OSD on one disk, log and data together, as a host that knows only a device. What field report D
-//! does not tell of its load is chosen in its file.
+//! A Ceph OSD on one disk, log and data together, simulated as a host of any device. The study's file chooses
+//! the facts about the load that field report D does not give.
 //!
 //! ```text
 //!   small write ──► log: append, fdatasync ──► acknowledged ──► 64 of them: overwritten in place (direct)
 //!   large write ──► data: direct ──► fdatasync of the data ──► log: append, fdatasync ──► acknowledged
 //! ```
 //!
-//! One thread commits (kv_sync_thread): it takes all that has come, makes the data durable if any were
-//! written since the last time, appends to the log, and syncs it. The log is written through the page cache,
-//! so the fdatasync of the log writes and then flushes; the data are written directly, so theirs only
-//! flushes. A kernel that knows the cache to be off sends no flush. Every fdatasync is measured from call to
-//! return, every small write until it is acknowledged.
+//! One thread commits (kv_sync_thread): it takes all waiting transactions, makes the data durable if any was
+//! written since the last commit, appends to the log, and syncs the log. The log is written through the page
+//! cache, so the fdatasync of the log writes and then flushes. The data is written directly, so its fdatasync
+//! only flushes. A kernel that assumes a disabled cache sends no flush. Every fdatasync is measured from call
+//! to return, and every small write from arrival to acknowledgement.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -27,12 +27,11 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-/// Load of clients on the OSD, costs of its host, and the limits at which it has served enough. Each key is
-/// in the study's file.
+/// Load of the OSD's clients, costs of its host, and limits of the run, as keys of the study's file.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoreLoad {
-    /// Writes that go through the log; their lengths are evenly spread from 4 KiB.
+    /// Writes that go through the log; their lengths are uniformly distributed from 4 KiB.
     small_writes_per_second: f64,
     small_max_kib: u64,
     /// Writes that go straight to the data.
@@ -41,22 +40,16 @@ pub(crate) struct StoreLoad {
     /// Reads that reach the disk.
     reads_per_second: f64,
     read_kib: u64,
-    /// Overwrites that are collected (bluestore_deferred_batch_ops_hdd).
+    /// Number of overwrites that are collected before they are written (bluestore_deferred_batch_ops_hdd).
     deferred_batch: usize,
-    /// Mean cost of a call to the host besides the drive, exponentially spread.
+    /// Mean time that a call costs the host besides the drive, exponentially distributed.
     call_us: u64,
     /// Part of the disk that holds data.
     filled: f64,
-    /// Limits at which the load ends: so many syncs, if that is limited, or so long.
+    /// Number of syncs at which the run ends; `None`: unlimited.
     syncs_max: Option<u64>,
+    /// Time in seconds at which the run ends.
     seconds_max: u64,
-}
-
-impl StoreLoad {
-    /// Returns the same load for so many seconds, however many syncs these take.
-    pub(crate) fn for_seconds(self, seconds_max: u64) -> Self {
-        Self { syncs_max: None, seconds_max, ..self }
-    }
 }
 
 /// Measurements of the store.
@@ -73,28 +66,17 @@ enum Due {
     SmallWrite,
     LargeWrite,
     Read,
-    /// The log is to be written, the call having begun.
+    /// The call to sync the log has begun, and the log must be written.
     LogCalled,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Purpose {
-    Read,
-    LargeData,
-    Deferred,
-    Log,
-    DataFlush,
-    LogFlush,
-}
-
-const PURPOSES: [Purpose; 6] = [
-    Purpose::Read,
-    Purpose::LargeData,
-    Purpose::Deferred,
-    Purpose::Log,
-    Purpose::DataFlush,
-    Purpose::LogFlush,
-];
+/// Tags of requests, by their purpose.
+const READ: Tag = Tag(0);
+const LARGE_DATA: Tag = Tag(1);
+const DEFERRED: Tag = Tag(2);
+const LOG: Tag = Tag(3);
+const DATA_FLUSH: Tag = Tag(4);
+const LOG_FLUSH: Tag = Tag(5);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Committer {
@@ -105,13 +87,13 @@ enum Committer {
 
 /// Bytes of metadata that each transaction adds to the log.
 const METADATA: u64 = 2048;
-/// The log file is recycled at this length.
-const LOG: u64 = 64 << 20;
+/// Length at which the log file is recycled.
+const LOG_LENGTH: u64 = 64 << 20;
 /// Range of a flush.
 const NOWHERE: ByteRange = ByteRange { offset: Bytes(0), length: Bytes(0) };
-/// All places and lengths are multiples of this.
+/// Unit of all offsets and lengths.
 const UNIT: u64 = 4096;
-/// The longest write of the log, and the size of a buffer.
+/// Longest write of the log, and size of a buffer.
 const LOG_WRITE_MAX: u64 = 512 << 10;
 const DEPTH: u32 = 64;
 
@@ -123,12 +105,13 @@ pub(crate) struct ObjectStore<'a> {
     load: StoreLoad,
     chance: Xoshiro256PlusPlus,
     due: BinaryHeap<Reverse<(Nanos, u64, Due)>>,
-    /// Requests for which the queue has no room yet, and how many are in it.
+    /// Requests for which the queue has no room yet.
     backlog: VecDeque<Request>,
+    /// Number of requests in the queue.
     in_flight: u32,
     numbers: u64,
     committer: Committer,
-    /// Transactions that wait for the committer: bytes for the log, and when each small write came.
+    /// Transactions that wait for the committer: bytes for the log, and the arrival time of each small write.
     queued: (u64, Vec<Nanos>),
     committing: (u64, Vec<Nanos>),
     data_written: bool,
@@ -138,10 +121,10 @@ pub(crate) struct ObjectStore<'a> {
 }
 
 impl<'a> ObjectStore<'a> {
-    /// Returns an OSD on all of `device`.
+    /// Creates an OSD on all of `device`.
     ///
     /// # Errors
-    /// If the device has no queue for it.
+    /// If the device cannot open a queue for the OSD.
     pub(crate) fn new(device: Arc<dyn Device>, time: &'a Time, load: StoreLoad, seed: u64) -> Result<Self> {
         let info = device.info();
         let shape = PoolShape {
@@ -170,7 +153,7 @@ impl<'a> ObjectStore<'a> {
         })
     }
 
-    /// Serves until it is enough, or `stop` is set.
+    /// Serves until a limit is reached, or `stop` is set.
     ///
     /// # Errors
     /// If a request fails, or is never answered.
@@ -180,8 +163,11 @@ impl<'a> ObjectStore<'a> {
             self.arrive_again(due);
         }
         let mut completions = Vec::new();
-        while self.wants_more() && self.now() < end && !stop.load(Ordering::Relaxed) {
-            while let Some(Reverse((_, _, due))) = self.next_due() {
+        let most = self.load.syncs_max.unwrap_or(u64::MAX);
+        while self.served.syncs.count() < most && self.now() < end && !stop.load(Ordering::Relaxed) {
+            while self.due.peek().is_some_and(|Reverse((at, ..))| *at <= self.time.now())
+                && let Some(Reverse((_, _, due))) = self.due.pop()
+            {
                 self.happen(due);
             }
             self.submit_backlog();
@@ -198,7 +184,7 @@ impl<'a> ObjectStore<'a> {
         self.finish()
     }
 
-    /// Waits for what is in flight, so that nothing of it is felt by what comes next.
+    /// Waits for the requests in flight, so that they do not affect later measurements.
     fn finish(mut self) -> Result<StoreFigures> {
         let mut completions = Vec::new();
         self.backlog.clear();
@@ -212,26 +198,12 @@ impl<'a> ObjectStore<'a> {
         Ok(self.served)
     }
 
-    fn wants_more(&self) -> bool {
-        self.load.syncs_max.is_none_or(|most| self.served.syncs.count() < most)
-    }
-
     fn now(&self) -> Nanos {
         self.time.now()
     }
 
-    fn next_due(&mut self) -> Option<Reverse<(Nanos, u64, Due)>> {
-        let now = self.now();
-        let is_due = self.due.peek().is_some_and(|Reverse((at, ..))| *at <= now);
-        if is_due { self.due.pop() } else { None }
-    }
-
-    fn unit(&mut self) -> f64 {
-        (self.chance.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
     fn exponential(&mut self, mean: f64) -> Nanos {
-        let unit = self.unit();
+        let unit = (self.chance.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
         Nanos((-mean * libm::log(1.0 - unit)) as u64)
     }
 
@@ -253,20 +225,17 @@ impl<'a> ObjectStore<'a> {
         }
     }
 
-    fn submit(&mut self, purpose: Purpose, op: Op, range: ByteRange) {
+    fn submit(&mut self, tag: Tag, op: Op, range: ByteRange) {
         self.numbers += 1;
         let block = self.device.info().logical_block.0;
-        let range = match op {
-            Op::Flush => LbaRange::EMPTY,
-            _ => LbaRange::new(Lba(range.offset.0 / block), range.length.0 / block),
-        };
+        let range = LbaRange::new(Lba(range.offset.0 / block), range.length.0 / block);
         let payload = match op {
             Op::Write { .. } => {
                 Payload::Pattern(Pattern { seed: 1, lba: range.lba, generation: self.numbers })
             }
             _ => Payload::None,
         };
-        self.backlog.push_back(Request { tag: Tag(purpose as u64), op, range, payload, deadline: None });
+        self.backlog.push_back(Request { tag, op, range, payload, deadline: None });
     }
 
     fn submit_backlog(&mut self) {
@@ -279,7 +248,7 @@ impl<'a> ObjectStore<'a> {
         }
     }
 
-    /// Returns a place somewhere among the data.
+    /// Returns a random place among the data.
     fn place(&mut self, length: Bytes) -> ByteRange {
         let filled = (self.device.info().size.0 as f64 * self.load.filled) as u64;
         let places = (filled.saturating_sub(length.0) / UNIT).max(1);
@@ -298,12 +267,12 @@ impl<'a> ObjectStore<'a> {
             }
             Due::LargeWrite => {
                 let place = self.place(Bytes::kib(self.load.large_kib));
-                self.submit(Purpose::LargeData, Op::Write { fua: false }, place);
+                self.submit(LARGE_DATA, Op::Write { fua: false }, place);
                 self.arrive_again(due);
             }
             Due::Read => {
                 let place = self.place(Bytes::kib(self.load.read_kib));
-                self.submit(Purpose::Read, Op::Read, place);
+                self.submit(READ, Op::Read, place);
                 self.arrive_again(due);
             }
             Due::LogCalled => self.write_log(),
@@ -312,21 +281,20 @@ impl<'a> ObjectStore<'a> {
 
     fn completed(&mut self, completion: &Completion) -> Result<()> {
         self.in_flight -= 1;
-        let purpose = PURPOSES.into_iter().find(|purpose| *purpose as u64 == completion.tag.0);
         if !completion.outcome.is_done() {
             let because = format!("{:?}", completion.outcome);
             return Err(Error::new(ErrorKind::PowerLost, "use", self.device.info().name).because(because));
         }
-        match purpose {
-            None | Some(Purpose::Read) => {}
-            Some(Purpose::Deferred) => self.data_written = true,
-            Some(Purpose::LargeData) => {
+        match completion.tag {
+            DEFERRED => self.data_written = true,
+            LARGE_DATA => {
                 self.data_written = true;
                 self.queued.0 += METADATA;
                 self.commit();
             }
-            Some(Purpose::Log) => self.submit(Purpose::LogFlush, Op::Flush, NOWHERE),
-            Some(Purpose::LogFlush | Purpose::DataFlush) => self.returned(),
+            LOG => self.submit(LOG_FLUSH, Op::Flush, NOWHERE),
+            LOG_FLUSH | DATA_FLUSH => self.returned(),
+            _ => {}
         }
         Ok(())
     }
@@ -341,21 +309,22 @@ impl<'a> ObjectStore<'a> {
             return self.call_log_sync();
         }
         self.committer = Committer::SyncingData(self.now());
-        self.submit(Purpose::DataFlush, Op::Flush, NOWHERE);
+        self.submit(DATA_FLUSH, Op::Flush, NOWHERE);
     }
 
     fn call_log_sync(&mut self) {
         self.committer = Committer::SyncingLog(self.now());
-        // A real host costs what it costs.
+        // In real time, the calls cost this host their real time.
         let call = if self.time.is_virtual() { Nanos::micros(self.load.call_us).0 as f64 } else { 0.0 };
         let after = self.exponential(call);
         self.note(after, Due::LogCalled);
     }
 
-    /// Writes the pages that the transactions have made dirty: the last one, which was not full, once more.
+    /// Writes the pages that the transactions have made dirty, including a last page that was not full
+    /// before.
     fn write_log(&mut self) {
         let size = self.device.info().size.0;
-        let log = LOG.min(size / 4 / UNIT * UNIT);
+        let log = LOG_LENGTH.min(size / 4 / UNIT * UNIT);
         let bytes = self.committing.0.min(log);
         if self.log_at % log + bytes > log {
             self.log_at += log - self.log_at % log;
@@ -363,11 +332,11 @@ impl<'a> ObjectStore<'a> {
         let first = self.log_at % log / UNIT * UNIT;
         let end = (self.log_at % log + bytes).next_multiple_of(UNIT).min(log);
         self.log_at += bytes;
-        // A write longer than a buffer was queued up behind a slow sync: its first part stands for the whole.
+        // A write longer than a buffer has accumulated during a slow sync: only its first part is written.
         let most = self.device.info().transfer_max.0.min(LOG_WRITE_MAX);
         let base = size / 4 / UNIT * UNIT;
         let range = ByteRange { offset: Bytes(base + first), length: Bytes((end - first).min(most)) };
-        self.submit(Purpose::Log, Op::Write { fua: false }, range);
+        self.submit(LOG, Op::Write { fua: false }, range);
     }
 
     fn returned(&mut self) {
@@ -386,7 +355,7 @@ impl<'a> ObjectStore<'a> {
                 if self.deferred >= self.load.deferred_batch {
                     for _ in 0..std::mem::take(&mut self.deferred) {
                         let place = self.place(Bytes(UNIT));
-                        self.submit(Purpose::Deferred, Op::Write { fua: false }, place);
+                        self.submit(DEFERRED, Op::Write { fua: false }, place);
                     }
                 }
                 self.committer = Committer::Idle;

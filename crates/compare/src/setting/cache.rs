@@ -1,4 +1,4 @@
-//! `cache=none,wb:1G`: the target alone, and behind a write-back cache of plumb's that is made for each
+//! `cache=none,wb:1G`: the target alone, and behind a write-back cache of plumb, which is created for each
 //! block, and drained and detached after it.
 
 use std::path::PathBuf;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use plumb_block::Bytes;
 use plumb_cache::{Layout, Mode};
+use plumb_caches::{CreateWanted, Tuning};
 use plumb_targets::Permission;
-use plumb_targets::cache::{self, CreateWanted, Tuning};
 use plumb_trial::TrialError;
 
 use super::record::Changes;
@@ -22,9 +22,9 @@ pub enum CacheLevel {
     None,
     /// Target behind a cache.
     Cache {
-        /// When a write is acknowledged.
+        /// Mode of the cache.
         mode: Mode,
-        /// The size of its log.
+        /// Size of the log.
         size: Bytes,
     },
 }
@@ -51,12 +51,12 @@ impl FromStr for CacheLevel {
     }
 }
 
-/// Wanted cache: what is cached, and where the log is.
+/// Wanted cache: the cached target, and the place of the log.
 #[derive(Debug, Clone)]
 pub struct CacheWanted {
     /// The target.
     pub backing: String,
-    /// The file or block device of the log. A file that is not there is made, and removed at the end.
+    /// File or block device of the log. A missing file is created, and removed at the end.
     pub log: PathBuf,
     /// Permission that the user gives.
     pub permission: Permission,
@@ -73,7 +73,7 @@ impl CacheWanted {
     }
 }
 
-/// A cache before the same target.
+/// Setting of a cache in front of a target.
 pub struct CacheSetting {
     changes: Changes,
     wanted: CacheWanted,
@@ -91,7 +91,7 @@ impl CacheSetting {
         format!("compare-{}", std::process::id())
     }
 
-    /// Returns how a target is named behind that cache.
+    /// Returns the name of the target behind the cache.
     pub fn target() -> String {
         format!("cache:{}", Self::name())
     }
@@ -99,11 +99,11 @@ impl CacheSetting {
 
 impl Setting for CacheSetting {
     fn set(&mut self, level: usize) -> Result<(), TrialError> {
-        // Drained, so that no level begins with what another one has left.
+        // The cache is drained, so that no level starts with data of another one.
         self.changes.restore()?;
         let CacheLevel::Cache { mode, size } = self.levels[level] else { return Ok(()) };
         let CacheWanted { backing, log, permission } = &self.wanted;
-        cache::clear_place_of_marker(backing, permission)?;
+        plumb_caches::clear_place_of_marker(backing, permission)?;
         let (name, made) = (Self::name(), (!log.exists()).then(|| log.clone()));
         self.changes.promise(Undo::Cache { name: name.clone(), log: made })?;
         let legs = [log.display().to_string()];
@@ -118,7 +118,7 @@ impl Setting for CacheSetting {
             permission,
             discard_dirty: None,
         };
-        cache::create(&cache::directory(), &wanted, None)?;
+        plumb_caches::create(&plumb_caches::directory(), &wanted, None)?;
         Ok(())
     }
 
@@ -126,7 +126,7 @@ impl Setting for CacheSetting {
         self.changes.restore()
     }
 
-    /// The guard has judged the target when it was opened alone.
+    /// Permits to overwrite the target behind a cache: the guard has judged it when it was opened alone.
     fn permission(&self, level: usize, asked: &Permission) -> Permission {
         match self.levels[level] {
             CacheLevel::None => asked.clone(),

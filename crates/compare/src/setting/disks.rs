@@ -18,7 +18,7 @@ pub(crate) fn need_root(what: &str) -> Result<(), TrialError> {
     Err(refused(format!("only root may {what}; nothing was done: run it again as root")))
 }
 
-/// Returns the write path beneath each target; of a file that is not there yet, beneath its directory.
+/// Returns the write path beneath each target; for a missing file, beneath its directory.
 pub(crate) fn paths(targets: &[String]) -> Result<Vec<WritePath>, TrialError> {
     let path_of = |target: &String| match Name::parse(target)? {
         Name::Path(path) => {
@@ -34,7 +34,7 @@ pub(crate) fn paths(targets: &[String]) -> Result<Vec<WritePath>, TrialError> {
     targets.iter().map(path_of).collect()
 }
 
-/// Collects what `names` gives for all paths, each once.
+/// Returns the names that `names` returns for all paths, each once.
 pub(crate) fn of_all(paths: &[WritePath], names: impl Fn(&WritePath) -> Vec<String>) -> Vec<String> {
     let mut all: Vec<String> = paths.iter().flat_map(names).collect();
     all.sort();

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plumb_block::Bytes;
+use plumb_block::{Bytes, FailureKind};
 use plumb_linux::file_system::{FileSystem, Mount};
 use plumb_linux::loop_device::LoopDevice;
 use plumb_trial::TrialError;
@@ -14,10 +14,10 @@ use super::record::Changes;
 use super::undo::{Machine, Undo};
 use super::{Setting, failed};
 
-/// The logical blocks of the loop devices.
+/// Logical block size of the loop devices.
 const BLOCK: Bytes = Bytes::kib(4);
 
-/// File systems that are made when they are first needed, and gone at the end.
+/// Setting of file systems, which are created when they are first needed, and removed at the end.
 pub struct FileSystemSetting {
     changes: Changes,
     places: Vec<Place>,
@@ -30,7 +30,7 @@ struct Place {
     mounted: Option<(Mount, LoopDevice)>,
 }
 
-/// Returns where the file system of level `number` is mounted.
+/// Returns the mount point of the file system of level `number`.
 pub(crate) fn mount_point(directory: &Path, number: usize, level: &str) -> PathBuf {
     directory.join(format!("plumb-compare-{}-{number}-{level}", std::process::id()))
 }
@@ -39,7 +39,7 @@ impl FileSystemSetting {
     /// Creates the setting of these file systems, in files of `size` in `directory`.
     ///
     /// # Errors
-    /// If one is not known, too small, or its mkfs is missing.
+    /// If a file system is unknown or too small, or its mkfs is missing.
     pub fn new(
         machine: Arc<Machine>,
         directory: &Path,
@@ -70,7 +70,7 @@ impl Place {
     fn make(&mut self, size: Bytes) -> Result<(), TrialError> {
         let path = self.image();
         let io = |error: std::io::Error, what: &str, path: &Path| {
-            failed(&std::io::Error::other(format!("cannot {what} {}: {error}", path.display())))
+            TrialError::new(FailureKind::Failed, format!("cannot {what} {}: {error}", path.display()))
         };
         let image = File::create_new(&path).map_err(|error| io(error, "make", &path))?;
         plumb_linux::space::reserve(&image, Bytes(0)..size)

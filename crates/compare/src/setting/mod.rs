@@ -1,13 +1,15 @@
-//! Levels that no workload can bring about: they are set on the machine before each block, and what was there
-//! is put back at the end.
+//! Levels that are not part of a workload: they are set on the machine before each block, and the earlier
+//! settings are restored at the end.
 //!
 //! ```text
-//! set(level) ──► promise: what puts it back, durable, under a lock ──► the change, read back ──► the block, its targets opened anew
-//! restore   ──► every promise, the last first ──► the record goes
-//! a record that nobody holds: its process was killed; the next command that changes something carries it out, or `plumb restore`
+//! set(level) ──► promise: how to undo the change, durable, under a lock ──► the change, read back
+//!            ──► the block, its targets opened anew
+//! restore    ──► every promise, the last first ──► the record is removed
+//! a record without a lock: its process was killed; the next command that changes something, or
+//!     `plumb restore`, executes it
 //! ```
 //!
-//! Invariant: whatever is changed was promised before.
+//! Invariant: a change is made only after the promise to undo it is durable.
 
 mod cache;
 mod disks;
@@ -30,27 +32,28 @@ pub use record::{Changes, LeftChanges, left_changes};
 pub use scheduler::SchedulerSetting;
 pub use undo::{Machine, Undo};
 
-/// Sets levels. Nothing of the experiment is open while it does.
+/// Setter of levels. The experiment has no targets open while a level is set.
 pub trait Setting {
-    /// Brings about the level with this number.
+    /// Sets the level with this number.
     ///
     /// # Errors
-    /// If the machine refuses, or what was read back is something else.
+    /// If the machine refuses, or a different state is read back.
     fn set(&mut self, level: usize) -> Result<(), TrialError>;
 
-    /// Puts back what was there before the first level was set. Doing it twice does no more.
+    /// Restores the state before the first level was set. A second call has no further effect.
     ///
     /// # Errors
-    /// Fails if something could not be put back; `plumb restore` tries again.
+    /// If something could not be restored; `plumb restore` tries again.
     fn restore(&mut self) -> Result<(), TrialError>;
 
-    /// Returns what may be overwritten at a level, where `asked` is what the user allows.
+    /// Returns the permission to overwrite at a level, given the permission `asked` of the user.
     fn permission(&self, _level: usize, asked: &Permission) -> Permission {
         asked.clone()
     }
 }
 
-/// Nothing is set: targets are only opened again for each block, and simulated drives are as new in each.
+/// Setting that sets nothing: targets are only opened again for each block, so simulated drives are new in
+/// each.
 #[derive(Debug, Clone, Copy)]
 pub struct Anew;
 
@@ -64,12 +67,12 @@ impl Setting for Anew {
     }
 }
 
-/// Returns a setting that failed.
-fn failed(error: &(dyn std::error::Error + 'static)) -> TrialError {
+/// Converts an error to a failure of a trial.
+pub(crate) fn failed(error: &(dyn std::error::Error + 'static)) -> TrialError {
     TrialError::new(FailureKind::Failed, plumb_block::in_one_line(error))
 }
 
-/// Returns a setting that is refused.
+/// Returns the refusal of a setting.
 fn refused(problem: String) -> TrialError {
     TrialError::new(FailureKind::Refused, problem)
 }

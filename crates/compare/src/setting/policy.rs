@@ -16,18 +16,18 @@ use super::record::Changes;
 use super::undo::{Machine, Undo, verified};
 use super::{Setting, failed, refused};
 
-/// Policies of the same disks.
+/// Setting of the policies of disks.
 pub struct PolicySetting {
     changes: Changes,
     disks: Vec<String>,
     levels: Vec<State>,
-    /// Disks that a kept journal says how to put back.
+    /// Disks that a kept journal can restore.
     covered: BTreeSet<String>,
     applied: usize,
 }
 
 impl PolicySetting {
-    /// Returns the policies `levels` of `disks`, by their kernel names.
+    /// Creates the setting of the policies `levels` of `disks`, given by their kernel names.
     pub fn new(machine: Arc<Machine>, disks: Vec<String>, levels: Vec<State>) -> Self {
         let changes = Changes::new(machine);
         Self { changes, disks, levels, covered: BTreeSet::new(), applied: 0 }
@@ -51,7 +51,7 @@ impl PolicySetting {
         let stop = AtomicBool::new(false);
         let report = apply(&machine.session(&stop), plan, Box::new(store)).map_err(|error| failed(&error))?;
         if !is_first && report.failure().is_none() {
-            // Earlier journals say how to put these disks back; one that stays does no harm.
+            // Earlier journals can restore these disks; a journal that cannot be removed does no harm.
             std::fs::remove_dir_all(&journal).unwrap_or_default();
         }
         Ok(report)

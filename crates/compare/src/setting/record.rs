@@ -1,5 +1,5 @@
-//! Records of what is to be put back, on stable storage before anything is changed: one file a process,
-//! locked while the process lives.
+//! Records of the settings to restore, on stable storage before anything is changed: files that a process
+//! keeps locked while it lives.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use plumb_trial::TrialError;
 use super::undo::{Machine, Undo};
 use super::{failed, refused};
 
-/// Records of one process at most: one for each setting.
+/// Maximum number of records of one process, which has one for each setting.
 const RECORDS_MAX: u32 = 1000;
 
-/// Changes that were made, and what puts them back.
+/// Changes that were made, and the actions that undo them.
 pub struct Changes {
     machine: Arc<Machine>,
     record: Option<LockedRecord>,
     promised: Vec<Undo>,
-    /// The locks of the devices that are changed.
+    /// Locks of the changed devices.
     held: Vec<LockedRecord>,
 }
 
 impl Changes {
-    /// Creates a record in which nothing was changed yet.
+    /// Creates an empty list of changes.
     pub fn new(machine: Arc<Machine>) -> Self {
         Self { machine, record: None, promised: Vec::new(), held: Vec::new() }
     }
@@ -35,11 +35,11 @@ impl Changes {
         &self.machine
     }
 
-    /// Keeps other experiments from these devices until all is put back: they would take a level of this one
-    /// for what was there before.
+    /// Locks these devices against other experiments until everything is restored: another experiment would
+    /// take a level of this one for the original state.
     ///
     /// # Errors
-    /// If one is held already, or the locks cannot be written.
+    /// If a device is locked already, or the locks cannot be written.
     pub fn hold(&mut self, devices: &[String]) -> Result<(), TrialError> {
         if !self.held.is_empty() {
             return Ok(());
@@ -56,10 +56,10 @@ impl Changes {
         Ok(())
     }
 
-    /// Writes down durably what puts back what is changed next, unless an earlier promise covers it.
+    /// Records durably how to undo the next change, unless an earlier promise covers it.
     ///
     /// # Errors
-    /// The file system's: nothing may be changed then.
+    /// Fails as the file system does; then nothing may be changed.
     pub fn promise(&mut self, undo: Undo) -> Result<(), TrialError> {
         if self.promised.iter().any(|earlier| earlier.covers(&undo)) {
             return Ok(());
@@ -74,10 +74,10 @@ impl Changes {
         added.map_err(|error| failed(&error))
     }
 
-    /// Puts everything back.
+    /// Restores everything.
     ///
     /// # Errors
-    /// What could not be put back. It stays written down.
+    /// If something could not be restored; it stays recorded.
     pub fn restore(&mut self) -> Result<(), TrialError> {
         self.machine.undo_all(&self.promised)?;
         self.promised.clear();
@@ -101,21 +101,21 @@ impl LeftChanges {
         self.list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     }
 
-    /// Puts everything back, and removes the record. What cannot be put back stays recorded.
+    /// Restores everything, and removes the record. A setting that cannot be restored stays recorded.
     ///
     /// # Errors
-    /// Names each setting that could not be put back, and why.
+    /// Fails with each setting that could not be restored, and the reason.
     pub fn put_back(self, machine: &Machine) -> Result<(), TrialError> {
         machine.undo_all(&self.list)?;
         self.record.remove().map_err(|error| failed(&error))
     }
 }
 
-/// Returns what killed comparisons left changed, by the records in `directory`, in the order of their names;
-/// a record that cannot be read as its error. What a living process changed is not among it.
+/// Returns the changes that killed comparisons left, from the records in `directory`, in the order of their
+/// names; for an unreadable record its error. Changes of living processes are not included.
 ///
 /// # Errors
-/// Fails as readdir(3).
+/// Fails as readdir(3) does.
 pub fn left_changes(directory: &Path) -> Result<Vec<Result<LeftChanges, FileError>>, FileError> {
     let mut paths = whole_file::list(directory)?;
     paths.sort();

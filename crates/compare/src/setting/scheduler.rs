@@ -1,4 +1,4 @@
-//! `scheduler=none,mq-deadline`: which I/O scheduler the kernel uses for the disks beneath
+//! `scheduler=none,mq-deadline`: the kernel's I/O scheduler for the disks beneath the targets
 //! (Documentation/block/switching-sched.rst).
 
 use std::path::PathBuf;
@@ -8,11 +8,11 @@ use plumb_block::FailureKind;
 use plumb_linux::isolated_thread;
 use plumb_trial::TrialError;
 
+use super::Setting;
 use super::record::Changes;
 use super::undo::{Machine, Undo};
-use super::{Setting, failed};
 
-/// Schedulers of the same disks.
+/// Setting of the schedulers of disks.
 pub struct SchedulerSetting {
     changes: Changes,
     disks: Vec<String>,
@@ -38,8 +38,8 @@ impl Choice {
 }
 
 impl SchedulerSetting {
-    /// Returns the schedulers `levels` of the first of `ways`, each the kernel names of disks, on which all
-    /// disks offer all levels.
+    /// Creates the setting of the schedulers `levels` on the first of `ways` (lists of kernel names of disks)
+    /// whose disks all offer all levels.
     ///
     /// # Errors
     /// If there is none.
@@ -80,7 +80,8 @@ impl Setting for SchedulerSetting {
         let machine = Arc::clone(self.changes.machine());
         let level = &self.levels[level];
         for disk in &self.disks {
-            let gone = || failed(&std::io::Error::other(format!("{disk} no longer has queue/scheduler")));
+            let gone =
+                || TrialError::new(FailureKind::Failed, format!("{disk} no longer has queue/scheduler"));
             let choice = Choice::read(&machine, disk).ok_or_else(gone)?;
             if choice.now == *level {
                 continue;
@@ -88,15 +89,13 @@ impl Setting for SchedulerSetting {
             let (path, boot) = (choice.path, machine.boot());
             self.changes.promise(Undo::Attribute { path: path.clone(), text: choice.now, boot })?;
             isolated_thread::write(path.clone(), level.clone()).map_err(|error| {
-                failed(&std::io::Error::new(
-                    error.kind(),
-                    format!("cannot write {level} to {}: {error}", path.display()),
-                ))
+                let problem = format!("cannot write {level} to {}: {error}", path.display());
+                TrialError::new(FailureKind::Failed, problem)
             })?;
             let found = Choice::read(&machine, disk).ok_or_else(gone)?.now;
             if found != *level {
                 let problem = format!("{} says {found} after {level} was written to it", path.display());
-                return Err(failed(&std::io::Error::other(problem)));
+                return Err(TrialError::new(FailureKind::Failed, problem));
             }
         }
         Ok(())

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
-use plumb_block::{RealClock, Time};
+use plumb_block::{FailureKind, Time};
+use plumb_caches::{CacheConfig, NamedCache, Opening};
 use plumb_linux::{isolated_thread, tree};
-use plumb_policy::apply::{ApplyEnd, Report, Session, Silent};
+use plumb_policy::apply::{ApplyEnd, Report, Session};
 use plumb_policy::claims::Claims;
 use plumb_policy::error::PolicyError;
 use plumb_policy::gateway::Gateway;
@@ -15,7 +16,6 @@ use plumb_policy::journal::JournalError;
 use plumb_policy::rollback::rollback_in;
 use plumb_state::whole_file;
 use plumb_targets::Kind;
-use plumb_targets::cache::{self, CacheConfig, NamedCache, Opening};
 use plumb_trial::TrialError;
 use rustix::mount::{UnmountFlags, unmount};
 use serde::{Deserialize, Serialize};
@@ -26,17 +26,17 @@ use super::{failed, refused};
 pub struct Machine {
     /// Gateway to the machine's disks.
     pub gateway: Arc<dyn Gateway>,
-    /// The words of administrators, without which nothing is `protected`.
+    /// Claims of administrators, which `protected` requires.
     pub claims: Claims,
-    /// Now, for the claims.
+    /// Current time, for the expiry of claims.
     pub now: Timestamp,
-    /// Where the journals of policies are.
+    /// Directory of the journals of policies.
     pub journals: PathBuf,
-    /// Where what is to be put back is written down.
+    /// Directory of the records of settings to restore.
     pub records: PathBuf,
 }
 
-/// Action that puts one setting back. Each may be carried out twice.
+/// Action that restores one setting. An action may be executed twice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "undo")]
 pub enum Undo {
@@ -45,25 +45,25 @@ pub enum Undo {
         /// The directory of the journal.
         journal: PathBuf,
     },
-    /// A file of the kernel, in the same boot only: another one begins with the kernel's defaults.
+    /// A file of the kernel, only in the same boot: another boot starts with the kernel's defaults.
     Attribute {
         /// The file.
         path: PathBuf,
         /// Text that the file held.
         text: String,
-        /// The boot.
+        /// Identifier of the boot.
         boot: String,
     },
     /// A write-back cache is drained and detached.
     Cache {
         /// Name of the cache.
         name: String,
-        /// The file of its log, if that was made for it.
+        /// File of the log, if it was created for the cache.
         log: Option<PathBuf>,
     },
-    /// A file system in a file is unmounted, and goes.
+    /// A file system in a file is unmounted, and the file is removed.
     Mount {
-        /// Where it is mounted: a directory that was made for it.
+        /// Mount point: a directory that was created for the file system.
         at: PathBuf,
         /// The file.
         image: PathBuf,
@@ -71,7 +71,7 @@ pub enum Undo {
 }
 
 impl Undo {
-    /// Returns true if carrying this out makes `later` needless: of a file what it held first counts.
+    /// Returns true if this action makes `later` unnecessary: of several texts of a file, the first counts.
     pub(super) fn covers(&self, later: &Self) -> bool {
         match (self, later) {
             (Self::Attribute { path, .. }, Self::Attribute { path: other, .. }) => path == other,
@@ -81,26 +81,30 @@ impl Undo {
 }
 
 impl Machine {
-    /// Returns the boot that this is; empty where it is not known.
+    /// Returns the identifier of this boot; empty if unknown.
     pub(super) fn boot(&self) -> String {
         tree::boot_id(self.gateway.tree()).unwrap_or_default()
     }
 
     pub(super) fn session<'a>(&'a self, stop: &'a AtomicBool) -> Session<'a> {
-        Session { gateway: &*self.gateway, claims: &self.claims, now: self.now, stop, progress: &Silent }
+        Session { gateway: &*self.gateway, claims: &self.claims, now: self.now, stop, progress: &|_| () }
     }
 
-    /// Carries out all of `list`, the last first. One that fails does not keep the others from it.
+    /// Executes all actions of `list`, the last first. A failed action does not prevent the others.
     ///
     /// # Errors
-    /// What could not be put back, and why.
+    /// Fails with the settings that could not be restored, and the reasons.
     pub(super) fn undo_all(&self, list: &[Undo]) -> Result<(), TrialError> {
         let failures = list.iter().rev().filter_map(|undo| {
             let error = self.undo(undo).err()?;
             Some(format!("{undo} was not put back: {}", plumb_block::in_one_line(&error)))
         });
         let failures: Vec<String> = failures.collect();
-        if failures.is_empty() { Ok(()) } else { Err(failed(&plain(failures.join("; ")))) }
+        if failures.is_empty() {
+            Ok(())
+        } else {
+            Err(TrialError::new(FailureKind::Failed, failures.join("; ")))
+        }
     }
 
     fn undo(&self, undo: &Undo) -> Result<(), TrialError> {
@@ -131,7 +135,7 @@ impl Machine {
     fn roll_back(&self, journal: &Path) -> Result<(), TrialError> {
         let stop = AtomicBool::new(false);
         match rollback_in(&self.session(&stop), journal) {
-            // Nothing was changed then.
+            // The journal has not begun, so nothing was changed.
             Err(PolicyError::Journal(JournalError::NotBegun { .. })) => Ok(()),
             Err(error) => Err(failed(&error)),
             Ok(report) => verified(&report),
@@ -139,7 +143,7 @@ impl Machine {
     }
 }
 
-/// Checks that all disks of a report are as they should be.
+/// Checks that all disks of a report match their goals.
 pub(super) fn verified(report: &Report) -> Result<(), TrialError> {
     if report.ended == ApplyEnd::Complete {
         return Ok(());
@@ -150,13 +154,13 @@ pub(super) fn verified(report: &Report) -> Result<(), TrialError> {
     Err(refused(format!("{}; {go_on}", each.join(", "))))
 }
 
-/// Drains a cache and takes it away; nothing if there is none of the name.
+/// Drains and detaches a cache; does nothing if no cache has the name.
 fn detach(name: &str) -> Result<(), TrialError> {
-    let config = match CacheConfig::load(&cache::directory(), name) {
+    let config = match CacheConfig::load(&plumb_caches::directory(), name) {
         Err(error) if error.kind() == Kind::NotFound => return Ok(()),
         config => config?,
     };
-    let time = Time::Real(Arc::new(RealClock::start()));
+    let time = Time::real();
     let open = NamedCache::open(config, Opening::STRICT, &time)?;
     open.begin_to_detach();
     open.detached(false)?;
@@ -165,10 +169,6 @@ fn detach(name: &str) -> Result<(), TrialError> {
 
 fn remove(file: &Path) -> Result<(), TrialError> {
     whole_file::remove(file).map(drop).map_err(|error| failed(&error))
-}
-
-fn plain(text: String) -> std::io::Error {
-    std::io::Error::other(text)
 }
 
 impl std::fmt::Display for Undo {

@@ -1,4 +1,4 @@
-//! Location of a set of numbers that a few outliers do not decide: Huber's M-estimate.
+//! Location of a set of numbers, robust against a few outliers: Huber's M-estimate.
 
 use plumb_measure::median;
 
@@ -7,13 +7,13 @@ use plumb_measure::median;
 /// 0.6745 standard deviations, divided by 1.363 where it is of four numbers (Croux and Rousseeuw,
 /// Computational Statistics 1, 1992).
 const MEDIAN_DEVIATIONS: f64 = 2.72;
-/// A value this near to where it is limited, as a share of the reach, is limited.
+/// Distance from the limit below which a value counts as limited, as a share of the reach.
 const EDGE: f64 = 1e-9;
-/// A step this small, as a share of the reach, is none.
+/// Length up to which a step counts as zero, as a share of the reach.
 const NO_STEP: f64 = 1e-13;
 
-/// Returns how far from a location a number of the kind of `practice` counts in full. Infinite, so that
-/// nothing is limited, where practice does not show how far such numbers differ.
+/// Returns the distance from a location up to which numbers like those of `practice` count in full. Infinite,
+/// so that nothing is limited, if practice does not show how much they differ.
 pub fn reach(practice: &[f64]) -> f64 {
     let middle = median(practice).unwrap_or_default();
     let deviations: Vec<f64> = practice.iter().map(|value| (value - middle).abs()).collect();
@@ -21,10 +21,10 @@ pub fn reach(practice: &[f64]) -> f64 {
     usual.map_or(f64::INFINITY, |usual| MEDIAN_DEVIATIONS * usual)
 }
 
-/// Returns the numbers from which the differences of `values`, each limited to `reach`, add up to nothing,
-/// from the least to the largest: with an infinite reach only the mean, and mostly one in any case. The sum
-/// falls as the location rises, and does so in straight lines: Newton's method ends on the line that crosses,
-/// and what it steps over is halved.
+/// Returns the smallest and the largest location at which the differences of `values`, each limited to
+/// `reach`, add up to zero. They are usually equal; with an infinite reach both are the mean. The sum is
+/// piecewise linear and falls as the location rises: Newton's method ends on the piece that crosses zero. A
+/// step beyond the known bounds is replaced by halving the interval between them.
 pub(super) fn locations(values: &[f64], reach: f64) -> (f64, f64) {
     let mut location = values.iter().sum::<f64>() / values.len() as f64;
     if reach == f64::INFINITY {
@@ -58,8 +58,8 @@ pub(super) fn locations(values: &[f64], reach: f64) -> (f64, f64) {
     }
 }
 
-/// Returns all locations, given one: others are there only where each value is as far from it as it counts,
-/// and as many above as below.
+/// Returns the range of locations, given one. There are others only if all values are limited, as many above
+/// as below.
 fn around(location: f64, values: &[f64], reach: f64) -> (f64, f64) {
     let limit = (1.0 - EDGE) * reach;
     let ends =

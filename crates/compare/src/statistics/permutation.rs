@@ -1,19 +1,18 @@
 //! The permutation test of paired differences, inverted: its interval without a search.
 //!
-//! Take pairs of blocks, one of each level, in an order that was drawn, and `x` the difference of each. If
-//! the levels differ by `t` and by nothing else, another order would have given `x - t` another sign. So each
-//! other order that the design allows flips some of the signs. The statistic is the sum of the `x - t`, each
-//! limited to a reach. It is at least as large in another order as in the one that was seen just where the
-//! sum of the flipped ones is not positive: where their location, the `t` at which their sum is nothing, is
-//! at most `t`. The locations of all such subsets, the typical values, are therefore all that the test needs
-//! to know, and its interval lies between two of them (Hartigan, Journal of the American Statistical
-//! Association 64, 1969). It holds for every distribution, in finite samples, and whatever drifts: the order
-//! is all that has to be random.
+//! Let `x` be the differences of pairs of blocks, one of each level, measured in an order that was drawn. If
+//! the levels differ by exactly `t`, the opposite order of a pair would have given `x - t` the opposite sign,
+//! so each other order that the design allows flips some of the signs. The statistic is the sum of the `x -
+//! t`, each limited to a reach. It is at least as large in another order as in the actual one exactly if the
+//! sum of the flipped ones is not positive: if their location, the `t` at which their sum is zero, is at most
+//! `t`. So the test needs only the locations of all such subsets, the typical values, and its interval lies
+//! between two of them (Hartigan, Journal of the American Statistical Association 64, 1969). The interval
+//! holds for every distribution, in finite samples, and with any drift: only the order must be random.
 //!
-//! Without a limit a location is a mean, and one pair that a stall has hit moves it as far as the stall was
-//! long. With one it is Huber's estimate (Annals of Mathematical Statistics 35, 1964), which such a pair
-//! moves no further than any other of its side. The reach has to be known without the pairs that are judged,
-//! or the test is not exact: practice tells it.
+//! Without a limit a location is a mean, and a stall in one pair moves it in proportion to the length of the
+//! stall. With a limit it is Huber's estimate (Annals of Mathematical Statistics 35, 1964), which such a pair
+//! moves no further than any other limited pair. For an exact test the reach must not depend on the judged
+//! pairs: it comes from practice.
 
 use plumb_measure::median;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -26,10 +25,10 @@ use super::{Interval, left_out};
 const EXACT_MAX: usize = 14;
 /// Number of orders that are drawn for more pairs than `EXACT_MAX`.
 const DRAWN: usize = 19_999;
-/// Parts the stream of the sample from that of the design.
+/// Separates the random stream of the sample from that of the design.
 const SAMPLE_SALT: u64 = 0x5a11_0f0d_e125_0001;
 
-/// Returns the smallest error at which so many pairs, half of them in each order, can show a difference at
+/// Returns the smallest error at which `pairs` pairs, half of them in each order, can show a difference at
 /// all: both ends must be rare enough.
 pub(crate) fn smallest_error(pairs: usize) -> f64 {
     let half = pairs / 2;
@@ -41,13 +40,13 @@ pub(crate) fn smallest_error(pairs: usize) -> f64 {
 /// Orders that a design could have drawn.
 #[derive(Debug, Clone, Copy)]
 pub enum Orders<'a> {
-    /// Each pair in either order, whatever the others are.
+    /// Each pair in either order, independent of the others.
     Free,
-    /// Keep in each stage the observed number of pairs in each order.
+    /// In each stage, the observed number of pairs in each order.
     Balanced {
         /// True for each pair of which the second level came first.
         swapped: &'a [bool],
-        /// Number of pairs that each stage has; what is over is a stage of its own.
+        /// Number of pairs in each stage; further pairs form another stage.
         stages: &'a [usize],
     },
 }
@@ -56,16 +55,16 @@ pub enum Orders<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flips {
     others: Vec<u64>,
-    /// How many orders flip nothing: the one that was seen, and those drawn that are the same.
+    /// Number of orders that flip nothing: the actual one, and drawn ones that are equal to it.
     identities: usize,
 }
 
 /// The locations of the differences that other orders would have flipped.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TypicalValues {
-    /// The least location of each, in order.
+    /// Smallest location of each subset, in ascending order.
     lows: Vec<f64>,
-    /// The largest of each, in order: with a limit there may be several.
+    /// Largest location of each subset, in ascending order: with a limit a subset may have several.
     highs: Vec<f64>,
     /// Number of orders that flip nothing, as in [`Flips`].
     identities: usize,
@@ -90,29 +89,11 @@ impl TypicalValues {
         Self { lows, highs, identities: flips.identities }
     }
 
-    fn total(&self) -> f64 {
-        (self.lows.len() + self.identities) as f64
-    }
-
-    /// Returns how likely a statistic as large as the one seen is, if the true difference were `value`: small
-    /// says that it is larger than that.
-    pub fn p_greater(&self, value: f64) -> f64 {
-        let at_most = self.lows.partition_point(|low| *low <= value);
-        (at_most + self.identities) as f64 / self.total()
-    }
-
-    /// Returns how likely a statistic as small as the one seen is, if the true difference were `value`: small
-    /// says that the true difference is smaller than `value`.
-    pub fn p_less(&self, value: f64) -> f64 {
-        let below = self.highs.partition_point(|high| *high < value);
-        (self.highs.len() - below + self.identities) as f64 / self.total()
-    }
-
-    /// Returns the differences that a two-sided test at `error` does not reject: it covers the true one in at
-    /// least `1 - error` of all experiments. All numbers if there are too few pairs for that.
+    /// Returns the differences that a two-sided test at `error` does not reject. The interval covers the true
+    /// one in at least `1 - error` of all experiments. All numbers if there are too few pairs for that.
     pub fn interval(&self, error: f64) -> Interval {
         let count = self.lows.len();
-        match left_out(error / 2.0, self.total(), self.identities as f64) {
+        match left_out(error / 2.0, (count + self.identities) as f64, self.identities as f64) {
             Some(out) if out < count => {
                 let (one, other) = (self.lows[out], self.highs[count - 1 - out]);
                 Interval { low: one.min(other), high: one.max(other) }
@@ -128,10 +109,10 @@ impl TypicalValues {
 }
 
 impl Orders<'_> {
-    /// Returns what the orders flip that could have been drawn for `pairs` pairs, at most 64: all of them, or
-    /// where these are too many, a sample. The one that was seen counts among them, so the test is exact for
-    /// a sample, too. `seed` may be that of the design: the sample is drawn from a stream of its own, because
-    /// it has to be independent of the order that was seen.
+    /// Returns the flips of all orders that could have been drawn for `pairs` pairs, at most 64, or of a
+    /// sample if there are too many. The actual order is one of them, so the test is exact for a sample, too.
+    /// `seed` may be that of the design: the sample has a separate random stream, since it must be
+    /// independent of the actual order.
     pub fn flips(self, pairs: usize, seed: u64) -> Flips {
         let pairs = pairs.min(u64::BITS as usize);
         let stages: Vec<u64> = self.stages(pairs).into_iter().map(bits).collect();
@@ -164,7 +145,7 @@ impl Orders<'_> {
         flips
     }
 
-    /// Returns the pairs in which the second level came first; where that makes no difference, none.
+    /// Returns the pairs in which the second level came first; none if the orders are free.
     fn seen(self, pairs: usize) -> u64 {
         let Self::Balanced { swapped, .. } = self else { return 0 };
         let set = swapped.iter().take(pairs).enumerate().filter(|(_, swapped)| **swapped);
@@ -190,11 +171,11 @@ fn bits(range: std::ops::Range<usize>) -> u64 {
     range.fold(0, |bits, bit| bits | 1 << bit)
 }
 
-/// Returns `count` of the bits of `stage`, each choice with the same chance.
+/// Returns `count` of the bits of `stage`, each choice with equal probability.
 fn subset(stage: u64, count: u32, random: &mut Xoshiro256PlusPlus) -> u64 {
     let (mut left, mut wanted, mut chosen) = (stage, count, 0);
     while wanted > 0 {
-        // A bit is chosen with the chance that the bits left over are chosen with on average.
+        // A bit is chosen with the average probability of all remaining bits.
         if below(left.count_ones(), random) < wanted {
             chosen |= left & left.wrapping_neg();
             wanted -= 1;
@@ -204,12 +185,12 @@ fn subset(stage: u64, count: u32, random: &mut Xoshiro256PlusPlus) -> u64 {
     chosen
 }
 
-/// Returns a number below `end`, each with the same chance but for 2^-58 where there are as few as here.
+/// Returns a random number below `end`. For ends up to 64, the bias is below 2^-58.
 fn below(end: u32, random: &mut Xoshiro256PlusPlus) -> u32 {
     ((u128::from(random.next_u64()) * u128::from(end)) >> 64) as u32
 }
 
-/// Puts `list` into an order that is drawn, each with the same chance.
+/// Shuffles `list`: each order has equal probability.
 pub(crate) fn shuffle<T>(list: &mut [T], random: &mut Xoshiro256PlusPlus) {
     for last in (1..list.len()).rev() {
         let other = below(last as u32 + 1, random) as usize;

@@ -1,6 +1,6 @@
 //! Quantiles of the normal distribution, and of Student's.
 
-/// Beyond so many deviations there is no double that could say the share.
+/// Number of deviations beyond which no double can represent the share.
 const FARTHEST: f64 = 40.0;
 /// Bound of the values of Student's variable with one degree of freedom, at the shares that are requested.
 const FARTHEST_STUDENT: f64 = 1e6;
@@ -16,8 +16,8 @@ pub fn normal(share: f64) -> f64 {
     last([-FARTHEST, 0.0], |value| 0.5 * libm::erfc(-value / std::f64::consts::SQRT_2) < share)
 }
 
-/// Returns the value below which `share`, at least a half, of Student's variable with so many degrees of
-/// freedom lies: within 1e6 of 0.
+/// Returns the value, at most 1e6, below which `share`, at least a half, of Student's variable with `freedom`
+/// degrees of freedom lies.
 pub fn student(share: f64, freedom: u32) -> f64 {
     last([0.0, FARTHEST_STUDENT], |value| between(value, freedom) < 2.0 * share - 1.0)
 }
@@ -38,8 +38,8 @@ fn between(value: f64, freedom: u32) -> f64 {
     if is_odd { std::f64::consts::FRAC_2_PI * (angle + sine * sum) } else { sine * sum }
 }
 
-/// Returns where `is_below` ends to hold between two values: each step halves what is left, until there is no
-/// double between.
+/// Returns the point between two values up to which `is_below` holds, by halving the interval down to
+/// neighbouring doubles.
 fn last([mut low, mut high]: [f64; 2], is_below: impl Fn(f64) -> bool) -> f64 {
     loop {
         let middle = f64::midpoint(low, high);

@@ -1,6 +1,6 @@
 //! The shift between two independent samples, by the test of Mann and Whitney, inverted.
 //!
-//! For runs that were recorded one after the other and are no pairs.
+//! Used for runs that were recorded one after the other and do not form pairs.
 
 use plumb_measure::median;
 
@@ -11,12 +11,12 @@ use super::Interval;
 pub struct ShiftInterval {
     /// Differences in ascending order.
     differences: Vec<f64>,
-    /// How likely each value of the statistic is if there is no shift.
+    /// Probability of each value of the statistic without a shift.
     chances: Vec<f64>,
 }
 
 impl ShiftInterval {
-    /// Builds the intervals of how much larger the values of `one` are than those of `other`.
+    /// Creates the intervals of the shift of `one` relative to `other`.
     pub fn between(one: &[f64], other: &[f64]) -> Self {
         let mut differences: Vec<f64> =
             one.iter().flat_map(|value| other.iter().map(move |base| value - base)).collect();
@@ -45,10 +45,11 @@ impl ShiftInterval {
     }
 }
 
-/// Returns how likely each number of pairs is in which the value of a sample of `one` is larger than that of
-/// a sample of `other`, if all orders of the values are equally likely.
+/// Returns the probability of each number of pairs in which a value of a sample of size `one` is larger than
+/// one of a sample of size `other`, if all orders of the values are equally likely.
 fn chances(one: usize, other: usize) -> Vec<f64> {
-    // The largest of all values is of `one` with chance i/(i+j), and then larger than all j of `other`.
+    // The largest of all values is in the first sample with probability i/(i+j), and then larger than all j
+    // of the second.
     let mut rows: Vec<Vec<f64>> = vec![vec![1.0]; other + 1];
     for i in 1..=one {
         let mut next: Vec<Vec<f64>> = vec![vec![1.0]];

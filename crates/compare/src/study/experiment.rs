@@ -1,376 +1,292 @@
-//! The experiments that a study file can name, and the figures that each gives. Rates are per second, times
-//! seconds, sizes bytes.
+//! The experiments that a study file can name, run by `trial`, `application` and the hosts of this crate.
+//! Each returns a document, in which a figure is a number at a path. Rates are per second, times seconds,
+//! sizes bytes.
+//!
+//! ```text
+//! load           application, write, targets, counts; peak, thirds, series
+//! compare        ratio, first_over_later, said
+//! profile        per_second, syncs_each, latency; on a simulated drive flushes, synced_blocks_lost
+//! passes         counts, dirty_bytes, under_way_bytes
+//! object-store   syncs, writes, counts
+//! live-switch    failed, longest
+//! ```
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-use plumb_application::Limits;
-use plumb_block::{
-    Bytes, DeviceCounters, Error, ErrorKind, FileStore as _, Nanos, OpenOptions, VolatileCache,
-};
-use plumb_linux::Filling;
-use plumb_measure::Latency;
+use plumb_application::{self as application, Directory, Limits};
+use plumb_block::{Bytes, FailureKind, FileStore, Nanos, Time, VolatileCache};
+use plumb_dialect::native::{Words, write};
+use plumb_linux::{FileOptions, Filling};
+use plumb_load::Observer;
+use plumb_measure::{Out, SERIES_BUCKET, SeriesPoint};
 use plumb_report::document::ComparisonDocument;
 use plumb_report::document::comparison::{Counts, Outcome};
 use plumb_report::document::study::StudyPoint;
 use plumb_report::outcome_words;
 use plumb_report::quantity::ratio;
-use plumb_sim::files::Host;
-use plumb_trial::TrialError;
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use plumb_targets::{Intent, Name, OpenedTarget, TargetRequest, open_all, time_of};
+use plumb_trial::{Context, Request, SpanRun, Trial, TrialEnded, TrialError, run};
+use plumb_workload::{ByteRange, Scenario, Workload};
+use serde_json::{Value, json};
 
-use super::bench::{Bench, LoadRun, SimulatedPlace, failed};
-use super::file::{Compare, HostName, LiveSwitch, Load, Osd, PassChoice, Passes, Profile};
+use super::file::{Compare, LiveSwitch, Load, Needs, Osd, Profile};
+use super::switches::Switches;
 use crate::explanation::main_cause;
-use crate::host::live_switch::{Writes, switched};
-use crate::host::object_store::{ObjectStore, StoreFigures};
+use crate::host::live_switch::switched;
+use crate::host::object_store::ObjectStore;
+use crate::host::simulated_files::SimulatedHost;
+use crate::setting::{Setting, failed};
+use crate::{Chapter, Experiment, Level};
 
-/// Outcome of one experiment.
-#[derive(Debug, Default)]
-pub(super) struct ExperimentResult {
-    /// Figures by name; one that is not known is absent.
-    pub(super) figures: BTreeMap<String, f64>,
-    /// A comparison in words.
-    pub(super) said: String,
-    pub(super) counts: Counts,
-    pub(super) loaded: Option<LoadRun>,
+/// A value, or the reason why it is missing.
+pub(super) type Had<T> = Result<T, String>;
+
+/// Tools for the measurements of studies.
+pub(super) struct Bench<'a> {
+    pub(super) request: &'a Request,
+    pub(super) context: &'a Context<'a>,
+    pub(super) observer: &'a mut dyn Observer,
+    /// Target on which the studies run; `None`: simulated drives.
+    pub(super) on: Option<&'a str>,
+    /// Seed of all random choices.
+    pub(super) seed: u64,
+    pub(super) switches: &'a mut Switches,
 }
 
-impl ExperimentResult {
-    fn new(figures: impl IntoIterator<Item = (&'static str, Option<f64>)>) -> Self {
-        let known = figures.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        Self { figures: known.collect(), ..Self::default() }
-    }
-
-    /// Returns a target over time, in steps of so many seconds.
-    pub(super) fn series(&self, target: usize, step: f64) -> Vec<StudyPoint> {
-        let mut points: Vec<StudyPoint> = Vec::new();
-        let series = self.loaded.as_ref().and_then(|loaded| loaded.series.get(target));
-        for point in series.into_iter().flatten() {
-            let at = (point.at.as_secs_f64() / step).floor() * step;
-            match points.last_mut() {
-                Some(last) if last.at >= at => last.per_second += point.operations as f64 / step,
-                _ => points.push(StudyPoint { at, per_second: point.operations as f64 / step }),
-            }
+impl Bench<'_> {
+    /// Fails if the studies must end early.
+    pub(super) fn check(&self) -> Result<(), TrialError> {
+        match self.context.stop.load(Ordering::Relaxed) {
+            true => Err(TrialError::Interrupted),
+            false => Ok(()),
         }
-        points
+    }
+
+    /// Runs a load.
+    pub(super) fn load(&mut self, of: &Load, targets: &[String]) -> Result<Value, TrialError> {
+        let words = format!("{} {}{}", of.words, of.chosen, size_words(targets.first(), of.file_mib));
+        let trial = self.trial(self.scenario(targets, &words)?)?;
+        let series: Vec<Vec<StudyPoint>> = trial.spans.iter().flat_map(in_steps).collect();
+        let rates: Vec<f64> = series.iter().take(1).flatten().map(|point| point.per_second).collect();
+        let thirds = rates.chunks(rates.len().div_ceil(3).max(1));
+        let thirds = thirds.map(|rates| rates.iter().sum::<f64>() / rates.len() as f64);
+        let document = &trial.recording.document;
+        let total = &document.total;
+        Ok(json!({
+            "application": total.application,
+            "write": total.write,
+            "targets": document.targets,
+            "counts": Counts::from_sides(total),
+            "peak": rates.iter().copied().fold(0.0, f64::max),
+            "thirds": thirds.collect::<Vec<_>>(),
+            "series": series,
+        }))
+    }
+
+    /// Compares two levels, each a name and a target, in interleaved blocks.
+    pub(super) fn compare(
+        &mut self,
+        of: &Compare,
+        levels: &[[String; 2]; 2],
+        needs: Option<Needs>,
+    ) -> Result<Value, TrialError> {
+        let words = format!("{}{}", of.words, size_words(levels[0].last(), of.file_mib));
+        let level = |[name, target]: &[String; 2]| {
+            let scenario = self.scenario(std::slice::from_ref(target), &words)?;
+            Ok(Level { name: name.clone(), scenario })
+        };
+        let experiment = Experiment {
+            factor: of.factor.clone(),
+            levels: levels.iter().map(level).collect::<Result<_, TrialError>>()?,
+            block: Some(Nanos::millis(of.block_ms)),
+            // Without a budget: the fewest rounds.
+            ..Experiment::default()
+        };
+        let scenario = experiment.scenario().map_err(|error| failed(&error))?;
+        let chapter = Chapter { name: String::new(), experiment, request: self.request_of(scenario) };
+        let setting = match needs {
+            Some(Needs::Policy) => self.switches.policy.as_mut(),
+            Some(Needs::Cache) => self.switches.cache.as_mut(),
+            _ => None,
+        };
+        let setting = setting.map(|setting| &mut **setting as &mut dyn Setting);
+        let observer: &mut dyn Observer = if self.on.is_some() { &mut *self.observer } else { &mut () };
+        let (document, ended) = crate::run(&chapter, &[], self.context, observer, setting)?;
+        complete(&ended)?;
+        let contrast = &document.contrast;
+        let outcome = outcome_words(contrast.outcome, document.design.equivalent);
+        let cause = main_cause(&contrast.explanation).filter(|_| contrast.outcome == Outcome::Different);
+        let interval =
+            contrast.ratio.and_then(|of| Some(format!("{} to {}", ratio(of.low?), ratio(of.high?))));
+        let said = format!(
+            "{outcome}; interval {} over {} pairs of blocks{}",
+            interval.unwrap_or_else(|| "not bounded".to_owned()),
+            document.blocks,
+            cause.map_or_else(String::new, |cause| format!("; {cause}"))
+        );
+        Ok(json!({ "ratio": contrast.ratio, "first_over_later": first_block(&document), "said": said }))
+    }
+
+    /// Runs an application profile: on a simulated file system, or in a directory of this machine.
+    pub(super) fn profile(&mut self, of: &Profile, drive: &str) -> Result<Value, TrialError> {
+        let (profile, variant) = application::find(&of.profile)?;
+        let (chosen, seed) = (&of.chosen, self.seed);
+        let (count, threads, scale) = (Some(chosen.transactions), Some(chosen.threads), chosen.scale);
+        let limits = Limits { duration: None, count, threads, scale: Some(scale), seed };
+        if let Some(directory) = self.on {
+            let duration = Some(Nanos::secs(of.real_seconds));
+            let limits = Limits { duration, scale: Some(scale.min(of.real_scale)), ..limits };
+            let trial = self.trial(application::scenario(profile, variant, directory, &limits)?)?;
+            return Ok(json!(trial.recording.document.transactions));
+        }
+        let place = SimulatedHost::new(drive, chosen.host, chosen.cold)?;
+        let store = || -> plumb_block::Result<Box<dyn FileStore>> { Ok(Box::new(place.files.clone())) };
+        // The directory is only a name: the files of the profile are simulated.
+        let directory = Directory { path: std::env::temp_dir(), free: None, open: &|_| store() };
+        let (clock, stop) = (&*place.clock, self.context.stop);
+        let measured = application::run(profile, variant, &directory, &limits, clock, stop, &mut ())?;
+        let drive = place.drive().map_err(|error| failed(&error))?;
+        Ok(json!({
+            "per_second": measured.transactions_per_second(),
+            "syncs_each": measured.syncs_per_transaction(),
+            "latency": measured.transactions.as_ref().and_then(|of| of.latency.summary()),
+            "flushes": drive.devices.first().and_then(|drive| drive.flushes),
+            // The cut comes last: it ends the drive.
+            "synced_blocks_lost": place.handle.with(|drive, now| {
+                drive.cut_power(now);
+                drive.last_cut().map_or(0, |report| report.promised_lost_blocks)
+            }),
+        }))
+    }
+
+    /// Runs a Ceph OSD on `target`. If a real drive could not be put into `state`, the inner error gives the
+    /// reason, unless the drive is in that state anyway.
+    pub(super) fn object_store(
+        &mut self,
+        of: &Osd,
+        target: &str,
+        state: &str,
+    ) -> Result<Had<Value>, TrialError> {
+        let put = if self.on.is_some() { self.switches.put(state) } else { Ok(()) };
+        let (mut opened, time) = self.open(target, Bytes::mib(of.file_mib))?;
+        let is_on = opened.device.info().volatile_cache != VolatileCache::None;
+        if let Err(because) = put
+            && is_on != (state == "on")
+        {
+            opened.remove_if_ours()?;
+            return Ok(Err(because));
+        }
+        let stop = self.context.stop;
+        if opened.needs_layout.is_some() {
+            opened.lay_out(Filling { seed: self.seed, stop, progress: &mut |_| {} })?;
+        }
+        let store = ObjectStore::new(opened.device.clone(), &time, of.chosen, self.seed);
+        let served = store.and_then(|store| store.serve(stop)).map_err(|error| failed(&error))?;
+        let counted = opened.counters.as_ref().map(|counters| counters.read()).transpose();
+        let counted = counted.map_err(|error| failed(&error))?;
+        let drive = counted.as_ref().and_then(|read| read.devices.first());
+        opened.mark_as_left();
+        opened.remove_if_ours()?;
+        let seconds = served.syncs.sum_ns() as f64 / 1e9;
+        let counts = Counts {
+            seconds,
+            operations: served.syncs.count(),
+            slot_seconds: seconds,
+            thread_seconds: Some(seconds),
+            syncs: served.syncs.count(),
+            sync_seconds: seconds,
+            flushes: drive.and_then(|drive| drive.flushes),
+            flush_seconds: drive.map(|drive| drive.flush_time.as_secs_f64()),
+            ..Counts::default()
+        };
+        let (syncs, writes) = (served.syncs.summary(), served.writes.summary());
+        Ok(Ok(json!({ "syncs": syncs, "writes": writes, "counts": counts })))
+    }
+
+    /// Switches the cache of a drive under load.
+    pub(super) fn live_switch(&self, of: &LiveSwitch, drive: &str) -> Result<Value, TrialError> {
+        let (opened, time) = self.open(drive, Bytes(0))?;
+        let range = ByteRange { offset: Bytes(0), length: opened.device.info().size };
+        let writes = Workload::over(range, Bytes::kib(of.block_kib));
+        let writes = Workload { write_percent: 100, depth: of.depth, seed: self.seed, ..writes };
+        let switched = switched(&*opened.device, time, writes, self.context.stop)?;
+        let longest = switched.longest.into_iter().map(Nanos::as_secs_f64);
+        Ok(json!({ "failed": switched.failed, "longest": longest.collect::<Vec<_>>() }))
+    }
+
+    /// Parses the words of a load, preceded by `targets`, one argument each.
+    fn scenario(&self, targets: &[String], words: &str) -> Result<Scenario, TrialError> {
+        let typed = targets.iter().cloned().chain(words.split_whitespace().map(str::to_owned));
+        let meaning = Words::of_arguments(typed.collect()).and_then(|words| words.meaning(self.seed));
+        Ok(meaning.map_err(|error| failed(&error))?.scenario)
+    }
+
+    /// Creates a request for a trial of this scenario.
+    fn request_of(&self, scenario: Scenario) -> Request {
+        Request { words: write(&scenario), scenario, out: Out::Nowhere, ..self.request.clone() }
+    }
+
+    fn trial(&mut self, scenario: Scenario) -> Result<Trial, TrialError> {
+        let request = self.request_of(scenario);
+        // A simulated run is over before its progress could be shown.
+        let observer: &mut dyn Observer = if self.on.is_some() { &mut *self.observer } else { &mut () };
+        let trial = run(&request, self.context, observer)?;
+        complete(&trial.ended).map(|()| trial)
+    }
+
+    /// Opens a target for a host that no words can describe, and returns it with its clock. A new file has
+    /// the size `size`, and the host lays it out.
+    fn open(&self, target: &str, size: Bytes) -> Result<(OpenedTarget, Time), TrialError> {
+        let name = Name::parse(target)?;
+        let time = time_of([&name], self.context.clock);
+        let intent = Intent { size: size_to_make(target, size), ..Intent::WRITE };
+        let wanted = TargetRequest { name, intent, options: FileOptions::write_direct() };
+        Ok((open_all(&[wanted], &self.request.permission, &time)?.swap_remove(0), time))
     }
 }
 
-/// Runs a load.
-pub(super) fn load(
-    bench: &mut Bench<'_>,
-    of: &Load,
-    targets: &[String],
-) -> Result<ExperimentResult, TrialError> {
-    let file = size_words(bench, targets.first(), of.file_mib);
-    let loaded = bench.load(targets, &format!("{} {}{file}", of.words, of.chosen))?;
-    let total = &loaded.document.total;
-    let (application, counts) = (&total.application, Counts::from_sides(total));
-    let rate = |of: Option<u64>| of.map(|of| of as f64 / counts.seconds);
-    let waited = total.sync.latency.map(|of| of.mean * of.count as f64);
-    let of_target = |target: usize| Some(loaded.document.targets.get(target)?.sides.application.iops);
-    let mut measured = ExperimentResult::new([
-        ("iops", Some(application.iops)),
-        ("iops_0", of_target(0)),
-        ("iops_1", of_target(1)),
-        ("application_iops", (counts.operations > 0).then_some(counts.operations as f64 / counts.seconds)),
-        ("device_iops", rate(counts.device_ios)),
-        ("bytes_per_second", Some(application.bytes_per_second)),
-        ("written_bytes", Some(total.write.bytes as f64)),
-        ("sync_share", waited.map(|waited| waited / application.seconds)),
-    ]);
-    for (name, [from, until]) in &of.between {
-        let points = loaded.series.first().into_iter().flatten();
-        let within = points.filter(|point| (*from..*until).contains(&point.at.as_secs_f64()));
-        let rate = within.map(|point| point.operations).sum::<u64>() as f64 / (until - from);
-        measured.figures.insert(name.clone(), rate);
+/// Fails unless a run is complete.
+fn complete(ended: &TrialEnded) -> Result<(), TrialError> {
+    match ended {
+        TrialEnded::Complete => Ok(()),
+        TrialEnded::Interrupted => Err(TrialError::Interrupted),
+        TrialEnded::Failed(why) => Err(TrialError::new(FailureKind::Failed, why)),
+        ended => Err(TrialError::new(FailureKind::NotMeasured, ended.reason().unwrap_or_default())),
     }
-    measured = ExperimentResult { counts, loaded: Some(loaded), ..measured };
-    let peak = measured.series(0, of.step).iter().map(|point| point.per_second).fold(0.0, f64::max);
-    measured.figures.insert("peak".to_owned(), peak);
-    Ok(measured)
 }
 
-fn size_words(bench: &Bench<'_>, target: Option<&String>, mib: u64) -> String {
-    let size = target.and_then(|target| bench.size_on(target, Bytes::mib(mib)));
+/// Returns the size of the file to create at `target`; `None` if a file or device exists there.
+fn size_to_make(target: &str, size: Bytes) -> Option<Bytes> {
+    let is_to_be_made = match std::fs::metadata(target) {
+        Ok(found) => found.is_dir(),
+        Err(_) => !target.contains(':'),
+    };
+    (is_to_be_made && size > Bytes(0)).then_some(size)
+}
+
+fn size_words(target: Option<&String>, mib: u64) -> String {
+    let size = target.and_then(|target| size_to_make(target, Bytes::mib(mib)));
     size.map_or_else(String::new, |size| format!(" --size {}", size.0))
 }
 
-/// Compares two levels.
-pub(super) fn compare(
-    bench: &mut Bench<'_>,
-    of: &Compare,
-    levels: &[[String; 2]; 2],
-) -> Result<ExperimentResult, TrialError> {
-    let words = format!("{}{}", of.words, size_words(bench, Some(&levels[0][1]), of.file_mib));
-    let document = bench.compare(&of.factor, levels, &words, Nanos::millis(of.block_ms), of.set_by)?;
-    let contrast = &document.contrast;
-    let outcome = outcome_words(contrast.outcome, document.design.equivalent);
-    let cause = main_cause(&contrast.explanation).filter(|_| contrast.outcome == Outcome::Different);
-    let interval = contrast.ratio.and_then(|of| Some(format!("{} to {}", ratio(of.low?), ratio(of.high?))));
-    let said = format!(
-        "{outcome}; interval {} over {} pairs of blocks{}",
-        interval.unwrap_or_else(|| "not bounded".to_owned()),
-        document.blocks,
-        cause.map_or_else(String::new, |cause| format!("; {cause}"))
-    );
-    let figures =
-        [("ratio", contrast.ratio.map(|of| of.median)), ("first_over_later", first_block(&document))];
-    Ok(ExperimentResult { said, ..ExperimentResult::new(figures) })
+/// Returns the operations of each target over time, in steps of half a second.
+fn in_steps(span: &SpanRun) -> Vec<Vec<StudyPoint>> {
+    const STEP: Nanos = Nanos::millis(500);
+    let result = &span.ran.result;
+    let steps = |target| {
+        let points = result.of_target(target).operations().series.whole_points(result.window);
+        let point = |of: &[SeriesPoint]| StudyPoint {
+            at: of[0].at.as_secs_f64(),
+            per_second: of.iter().map(|point| point.operations).sum::<u64>() as f64 / STEP.as_secs_f64(),
+        };
+        points.chunks((STEP.0 / SERIES_BUCKET.0) as usize).map(point).collect()
+    };
+    (0..result.targets.len()).map(steps).collect()
 }
 
-/// Returns the rate of the first block, which nothing went before, over the median of those that count.
+/// Returns the ratio of the rate of the very first block to the median of the blocks that count.
 fn first_block(document: &ComparisonDocument) -> Option<f64> {
     let median = document.levels.first()?.figures.get("iops")?;
     let first = document.measured.iter().find(|block| block.level == 0 && block.round == 0)?;
     Some(first.figures.get("iops")? / median)
-}
-
-fn host(name: HostName, cold_after_syncfs: bool) -> Host {
-    let host = match name {
-        HostName::Server => Host::SERVER,
-        HostName::Desktop2002 => Host::DESKTOP_2002,
-    };
-    Host { cold_after_syncfs, ..host }
-}
-
-/// Runs an application profile: on a simulated file system, or in a directory of this machine.
-pub(super) fn profile(
-    bench: &mut Bench<'_>,
-    of: &Profile,
-    drive: &str,
-) -> Result<ExperimentResult, TrialError> {
-    let chosen = &of.chosen;
-    let (count, threads, seed) = (Some(chosen.transactions), Some(chosen.threads), bench.seed);
-    let limits = Limits { duration: None, count, threads, scale: Some(chosen.scale), seed };
-    if let Some(directory) = bench.on {
-        let scale = Some(chosen.scale.min(of.real.scale));
-        let limits = Limits { duration: Some(Nanos::secs(of.real.seconds)), scale, ..limits };
-        let document = bench.profile_in(directory, &of.profile, &limits)?.document;
-        let transactions = document.transactions.as_ref();
-        return Ok(ExperimentResult::new([
-            ("per_second", transactions.map(|of| of.per_second)),
-            ("syncs_each", transactions.and_then(|of| of.syncs_each)),
-        ]));
-    }
-    let place = bench.files(drive, host(chosen.host, chosen.cold))?;
-    let (measured, drive) = bench.profile(&place, &of.profile, &limits)?;
-    let flushes = drive.flushes.map(|flushes| flushes as f64);
-    Ok(ExperimentResult::new([
-        ("per_second", measured.transactions_per_second()),
-        ("syncs_each", measured.syncs_per_transaction()),
-        ("mean", measured.transactions.as_ref().and_then(|of| of.latency.summary()).map(|of| of.mean)),
-        ("flushes", flushes),
-        ("flushes_each", flushes.map(|flushes| flushes / chosen.transactions as f64)),
-        // The cut comes last: it ends the drive.
-        ("synced_blocks_lost", Some(place.synced_blocks_lost_by_cut() as f64)),
-    ]))
-}
-
-/// Passes over a file of a simulated file system; each pass is returned by name.
-pub(super) fn passes(
-    bench: &Bench<'_>,
-    of: &Passes,
-    drive: &str,
-) -> Result<Vec<(String, ExperimentResult)>, TrialError> {
-    let place = bench.files(drive, host(of.host, of.cold))?;
-    let passed = over_file(&place, of, bench.seed, bench.stop()).map_err(|error| failed(&error))?;
-    bench.check()?;
-    Ok(passed)
-}
-
-/// Makes one call after the other: memory answers before the next of several would have its turn.
-fn over_file(
-    place: &SimulatedPlace,
-    of: &Passes,
-    seed: u64,
-    stop: &AtomicBool,
-) -> plumb_block::Result<Vec<(String, ExperimentResult)>> {
-    let (files, mut chance) = (&place.files, Xoshiro256PlusPlus::seed_from_u64(seed));
-    let (size, piece, length) = (of.file_mib << 20, of.piece_kib << 10, of.block_kib << 10);
-    let create = OpenOptions { create: true, ..OpenOptions::default() };
-    let file = files.open("study.dat".as_ref(), create)?;
-    for offset in (0..size).step_by(piece as usize) {
-        files.write_at(file, Bytes(offset), &vec![0; piece as usize])?;
-    }
-    files.syncfs()?;
-    let (blocks, mut block) = (size / length, vec![0_u8; length as usize]);
-    let mut passed = Vec::new();
-    for pass in &of.pass {
-        let (before, start, mut operations) = (place.drive()?, place.now(), 0_u64);
-        while !(operations.is_multiple_of(1 << 20) && stop.load(Ordering::Relaxed)) {
-            let number = match pass.chosen {
-                PassChoice::RandomSeconds(seconds) if place.now().since(start) >= Nanos::secs(seconds) => {
-                    break;
-                }
-                PassChoice::EachOnceInSteps(_) if operations == blocks => break,
-                PassChoice::RandomSeconds(_) => chance.next_u64() % blocks,
-                PassChoice::EachOnceInSteps(step) => operations * step % blocks,
-            };
-            match pass.write {
-                true => drop(files.write_at(file, Bytes(number * length), &block)?),
-                false => drop(files.read_at(file, Bytes(number * length), &mut block)?),
-            }
-            operations += 1;
-        }
-        let counts = counted(&before, &place.drive()?, place.now().since(start), operations, of.depth);
-        passed.push((pass.name.clone(), counts));
-    }
-    let (before, dirty) = (place.drive()?.write_bytes.0, files.dirty_bytes());
-    if dirty.0 > size {
-        let found = format!("{dirty} dirty pages of a file of {}", Bytes(size));
-        return Err(Error::new(ErrorKind::Invalid, "count", "the simulated page cache").because(found));
-    }
-    files.syncfs()?;
-    let unwritten = place.drive()?.write_bytes.0 - before;
-    let left = Left { dirty: dirty.0 as f64, under_way: unwritten.saturating_sub(dirty.0) as f64 };
-    Ok(passed.into_iter().map(|(name, counts)| (name, of_pass(counts, length, left))).collect())
-}
-
-/// Bytes that are not on the drive when the passes are over.
-#[derive(Clone, Copy)]
-struct Left {
-    /// Bytes of dirty pages: at most those of the file.
-    dirty: f64,
-    /// Bytes that write-back had handed on. A page among them may be dirty again.
-    under_way: f64,
-}
-
-/// Returns the figures of a pass, after which `left` is still to be written.
-fn of_pass(counts: Counts, length: u64, left: Left) -> ExperimentResult {
-    let Left { dirty, under_way } = left;
-    let (operations, ios) = (counts.operations as f64, counts.device_ios.unwrap_or(0) as f64);
-    let (application, stored) = (operations * length as f64, counts.device_bytes.unwrap_or(0) as f64);
-    let figures = [
-        ("seconds", counts.seconds),
-        ("operations", operations),
-        ("application_iops", operations / counts.seconds),
-        ("device_ios", ios),
-        ("device_iops", ios / counts.seconds),
-        ("device_io_bytes", stored / ios.max(1.0)),
-        ("application_bytes", application),
-        ("device_bytes", stored),
-        ("dirty_bytes", dirty),
-        ("under_way_bytes", under_way),
-        ("absorbed_bytes", application - dirty - under_way - stored),
-    ];
-    ExperimentResult { counts, ..ExperimentResult::new(figures.map(|(name, value)| (name, Some(value)))) }
-}
-
-/// Returns the counts of what one thread and the drive did between two readings of its counters.
-fn counted(
-    before: &DeviceCounters,
-    after: &DeviceCounters,
-    time: Nanos,
-    operations: u64,
-    depth: u32,
-) -> Counts {
-    let seconds = time.as_secs_f64();
-    let took = |of: fn(&DeviceCounters) -> Nanos| Some(of(after).since(of(before)).as_secs_f64());
-    let count = |of: fn(&DeviceCounters) -> u64| Some(of(after) - of(before));
-    Counts {
-        seconds,
-        operations,
-        slot_seconds: f64::from(depth) * seconds,
-        thread_seconds: Some(seconds),
-        page_cache: true,
-        operation_seconds: seconds,
-        device_ios: count(|of| of.reads + of.writes),
-        device_bytes: count(|of| of.read_bytes.0 + of.write_bytes.0),
-        device_seconds: took(|of| of.read_time + of.write_time),
-        device_busy_seconds: took(|of| of.busy_time),
-        flushes: after.flushes.zip(before.flushes).map(|(after, before)| after - before),
-        flush_seconds: took(|of| of.flush_time),
-        cpu_seconds: Some(seconds),
-        ..Counts::default()
-    }
-}
-
-/// Runs a Ceph OSD on `target`. Of a real one whose drive could not be put into `state`, the error inside
-/// says why, unless the drive is in that state anyway.
-pub(super) fn object_store(
-    bench: &mut Bench<'_>,
-    of: &Osd,
-    target: &str,
-    state: &str,
-) -> Result<Result<ExperimentResult, String>, TrialError> {
-    bench.check()?;
-    let put = if bench.on.is_some() { bench.put(state) } else { Ok(()) };
-    let (mut opened, time) = bench.open(target, Bytes::mib(of.file_mib))?;
-    let is_on = opened.device.info().volatile_cache != VolatileCache::None;
-    if let Err(because) = put.or_else(|because| if is_on == (state == "on") { Ok(()) } else { Err(because) })
-    {
-        opened.remove_if_ours()?;
-        return Ok(Err(because));
-    }
-    if opened.needs_layout.is_some() {
-        let filling = Filling { seed: bench.seed, stop: bench.stop(), progress: &mut |_| {} };
-        opened.lay_out(filling)?;
-    }
-    let load = of.load(bench.on.is_none());
-    let store = ObjectStore::new(opened.device.clone(), &time, load, bench.seed);
-    let served = store.and_then(|store| store.serve(bench.stop())).map_err(|error| failed(&error))?;
-    bench.check()?;
-    let counted = opened.counters.as_ref().map(|counters| counters.read()).transpose();
-    let drive = counted.map_err(|error| failed(&error))?.and_then(|read| read.devices.into_iter().next());
-    opened.mark_as_left();
-    opened.remove_if_ours()?;
-    Ok(Ok(of_store(&served, drive.as_ref())))
-}
-
-fn of_store(served: &StoreFigures, drive: Option<&DeviceCounters>) -> ExperimentResult {
-    let syncs = served.syncs.count();
-    let seconds = served.syncs.sum_ns() as f64 / 1e9;
-    let latency = served.syncs.summary();
-    let figure = |read: fn(&Latency) -> Option<f64>| latency.as_ref().and_then(read);
-    let flushes = drive.and_then(|drive| drive.flushes);
-    let flush_seconds = drive.map(|drive| drive.flush_time.as_secs_f64());
-    let each = |seconds: f64| flushes.filter(|of| *of > 0).map(|flushes| seconds / flushes as f64);
-    let counts = Counts {
-        seconds,
-        operations: syncs,
-        slot_seconds: seconds,
-        thread_seconds: Some(seconds),
-        syncs,
-        sync_seconds: seconds,
-        flushes,
-        flush_seconds,
-        ..Counts::default()
-    };
-    let figures = [
-        ("syncs", Some(syncs as f64)),
-        ("mean", figure(|of| Some(of.mean))),
-        ("std", figure(|of| Some(of.std))),
-        ("min", figure(|of| Some(of.min))),
-        ("p25", figure(|of| of.p25)),
-        ("p50", figure(|of| of.p50)),
-        ("p75", figure(|of| of.p75)),
-        ("max", figure(|of| Some(of.max))),
-        ("write_mean", served.writes.summary().map(|of| of.mean)),
-        ("flushes", flushes.map(|flushes| flushes as f64)),
-        ("flushes_each", flushes.map(|flushes| flushes as f64 / syncs.max(1) as f64)),
-        ("flush_mean", flush_seconds.and_then(each)),
-    ];
-    ExperimentResult { counts, ..ExperimentResult::new(figures) }
-}
-
-/// Switches the cache of a drive under load.
-pub(super) fn live_switch(
-    bench: &Bench<'_>,
-    of: &LiveSwitch,
-    drive: &str,
-) -> Result<ExperimentResult, TrialError> {
-    bench.check()?;
-    let (opened, time) = bench.open(drive, Bytes(0))?;
-    let writes = Writes { block: Bytes::kib(of.block_kib), depth: of.depth, seed: bench.seed };
-    let switched = switched(&*opened.device, time, &writes, bench.stop())?;
-    let longest = |of: usize| switched.longest.get(of).map(|longest| longest.as_secs_f64());
-    Ok(ExperimentResult::new([
-        ("failed", Some(switched.failed as f64)),
-        ("longest_before", longest(0)),
-        ("longest_off", longest(1)),
-        ("longest_on", longest(2)),
-    ]))
 }

@@ -1,22 +1,23 @@
-//! The field reports as studies: each runs what was reported, on simulated drives or on a target of this
-//! machine, and sets the figures beside those that were reported.
+//! The field reports as studies: each repeats what was reported, on simulated drives or on a target of this
+//! machine, and shows the figures beside the reported ones.
 //!
 //! ```text
-//!   studies/*.toml ──file──► runner ──► experiment ──► bench ──► trial, application, targets
+//!   studies/*.toml ──file──► runner ──► experiment ──► trial, application, targets
 //!                       rows, texts        │
-//!                                          └──► host: hosts that no words describe
+//!                                          ├──► host: hosts that no words describe
+//!                                          └──► switches: states of a real target
 //! ```
 //!
 //! Invariants:
-//! 1. Nothing is fitted to what was reported but what a model's file says of itself.
-//! 2. A figure that could not be had is a row with its reason; one that came out otherwise is a row that says
-//!    so.
+//! 1. Nothing is fitted to the reported figures, except as a model's file states.
+//! 2. A missing figure is a row with the reason; a figure that differs from the reported one is a row that
+//!    says so.
 //! 3. Simulated studies run in virtual time, from one seed.
 
-mod bench;
 mod experiment;
 mod file;
 mod runner;
+mod switches;
 
 use std::str::FromStr;
 use std::sync::atomic::Ordering;
@@ -29,12 +30,13 @@ use plumb_report::document::StudyDocument;
 use plumb_report::quantity::bytes;
 use plumb_trial::{Context, Request, TrialEnded, TrialError, environment};
 
-pub use self::bench::Switches;
-use self::bench::{Bench, ended as ended_by};
+use self::experiment::Bench;
 use self::file::StudyFile;
 use self::runner::Runner;
+pub use self::switches::Switches;
+use crate::setting::failed;
 
-/// The field reports that were typed.
+/// Files of the requested field reports.
 #[derive(Debug, Clone)]
 pub struct Studies(Vec<&'static str>);
 
@@ -42,8 +44,9 @@ impl FromStr for Studies {
     type Err = String;
 
     fn from_str(typed: &str) -> Result<Self, String> {
-        let is_typed = |name: &&str| [*name, "all"].iter().any(|known| known.eq_ignore_ascii_case(typed));
-        let named: Vec<_> = file::names().filter(is_typed).collect();
+        let is_typed = |name: &str| [name, "all"].iter().any(|known| known.eq_ignore_ascii_case(typed));
+        let shipped = file::SHIPPED.into_iter().filter(|(name, _)| is_typed(name));
+        let named: Vec<_> = shipped.map(|(_, text)| text).collect();
         if named.is_empty() { Err("expected A, B, C, D, E or all".to_owned()) } else { Ok(Self(named)) }
     }
 }
@@ -53,14 +56,14 @@ impl FromStr for Studies {
 pub struct StudyPlan {
     /// Field reports to study.
     pub studies: Studies,
-    /// A file, a directory or a device to run them on; `None`: simulated drives.
+    /// File, directory or device on which the studies run; `None`: simulated drives.
     pub on: Option<String>,
     /// The seed of all random choices.
     pub seed: u64,
 }
 
-/// Runs studies, and returns the document and how they ended. Puts back what `switches` have set, whatever
-/// ends it, and keeps what is known after each chapter. The scenario of `request` is not used.
+/// Runs studies. Returns the document, and the end of the studies. Restores what `switches` have set, however
+/// the studies end, and records the results after each chapter. The scenario of `request` is not used.
 ///
 /// # Errors
 /// If the target is refused or makes no sense, or nothing can be recorded.
@@ -101,9 +104,8 @@ fn conduct(
     let mut ended = TrialEnded::Complete;
     let length = || Some(std::fs::metadata(plan.on.as_ref()?).ok().filter(std::fs::Metadata::is_file)?.len());
     let before = length();
-    for name in &plan.studies.0 {
-        let file =
-            StudyFile::shipped(name).map_err(|problem| TrialError::new(FailureKind::Failed, problem))?;
+    for text in &plan.studies.0 {
+        let file = StudyFile::read(text).map_err(|error| failed(&error))?;
         match Runner::new(&file, &mut bench).study() {
             Ok(study) => document.studies.push(study),
             Err(error) if is_refusal(&error) && document.studies.is_empty() => {
@@ -111,7 +113,13 @@ fn conduct(
                 return Err(error);
             }
             Err(error) => {
-                ended = ended_by(&error);
+                ended = match error {
+                    TrialError::Interrupted => TrialEnded::Interrupted,
+                    error if error.failure() == FailureKind::NotMeasured => {
+                        TrialEnded::NotMeasured(in_one_line(&error))
+                    }
+                    error => TrialEnded::Failed(in_one_line(&error)),
+                };
                 break;
             }
         }
@@ -140,7 +148,7 @@ fn conduct(
     Ok((document, ended))
 }
 
-/// Returns true if the user has to type something else.
+/// Returns true if the user must change the command.
 fn is_refusal(error: &TrialError) -> bool {
     matches!(error.failure(), FailureKind::Usage | FailureKind::Refused)
 }

@@ -1,32 +1,34 @@
-//! The one runner of studies: makes the rows that a file describes, and starts each run that they name, once.
+//! Runner of studies: creates the rows that a file describes, and starts each run that they name once.
 //!
 //! ```text
-//! product      FACTOR [* FACTOR | / FACTOR]...     from left to right; a factor is a number or a figure
-//! figure       RUN.NAME or RUN@STATE.NAME
+//! product      FACTOR [* FACTOR | / FACTOR | - FACTOR]...     from left to right
+//! factor       a number, or a figure
+//! figure       RUN.PATH or RUN@STATE.PATH: a number in the document of the run's experiment
 //! in texts     {PRODUCT|FORMAT}, {RUN.said}, {cause: RUN / RUN}, {on}
 //! in targets   {NAME of the file}, {state}, {seed}, {seed+N}, {on}, {cache}
 //! ```
 //!
-//! A figure that a real target cannot give is a reason in place of a value; only what ends a run early is an
-//! error.
+//! If a real target cannot provide a figure, the row has a reason instead of a value; only an early end of a
+//! run is an error.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use plumb_report::document::comparison::Counts;
 use plumb_report::document::study::{ExpectedRange, Study, StudyRow, StudySeries};
 use plumb_report::quantity::{bytes, count, duration, rate, ratio};
 use plumb_trial::TrialError;
-use serde::Serialize;
+use serde::{Deserialize as _, Serialize};
+use serde_json::Value;
 
-use super::bench::{Bench, NOT_SWITCHED};
-use super::experiment::{self, ExperimentResult};
-use super::file::{Expectation, Group, Needs, Pass, PassChoice, Place, Row, Run, StudyFile, Work};
+use super::experiment::{Bench, Had};
+use super::file::{Group, Needs, Place, Row, Run, StudyFile, Work};
+use super::switches::NOT_SWITCHED;
 use crate::explanation::{explain, main_cause};
+use crate::host::simulated_files::SimulatedHost;
+use crate::setting::{CacheSetting, failed};
 
-/// A value, or the reason why it could not be had.
-type Had<T> = Result<T, String>;
-
-/// Source of a row of which the field report has nothing.
+/// Source of a row that is not in the field report.
 const A_QUESTION: &str = "a question of readers, not a figure of the report";
 const NOTHING: &str = "nothing completed";
 
@@ -34,14 +36,20 @@ pub(super) struct Runner<'b, 'a> {
     file: &'b StudyFile,
     bench: &'b mut Bench<'a>,
     place: Place,
+    /// State of the drive in the run that is started.
+    state: String,
     /// Runs by `RUN` or `RUN@STATE`.
-    known: HashMap<String, Had<Rc<ExperimentResult>>>,
+    known: HashMap<String, Had<Rc<Value>>>,
 }
 
 impl<'b, 'a> Runner<'b, 'a> {
     pub(super) fn new(file: &'b StudyFile, bench: &'b mut Bench<'a>) -> Self {
-        let place = Place { is_simulated: bench.on.is_none(), switches: bench.switches.policy.is_some() };
-        Self { file, bench, place, known: HashMap::new() }
+        let place = match (bench.on, &bench.switches.policy) {
+            (None, _) => Place::Simulated,
+            (Some(_), None) => Place::AsIs,
+            (Some(_), Some(_)) => Place::Switched,
+        };
+        Self { file, bench, place, state: String::new(), known: HashMap::new() }
     }
 
     /// Runs the study.
@@ -51,8 +59,8 @@ impl<'b, 'a> Runner<'b, 'a> {
     pub(super) fn study(mut self) -> Result<Study, TrialError> {
         let (file, place) = (self.file, self.place);
         let mut rows = Vec::new();
-        for group in file.group.iter().filter(|group| group.on.holds(place)) {
-            for row in group.row.iter().filter(|row| row.on.holds(place)) {
+        for group in file.group.iter().filter(|group| place.is_on(&group.on)) {
+            for row in group.row.iter().filter(|row| place.is_on(&row.on)) {
                 match &*group.each {
                     [] => rows.push(self.row(group, row, "")?),
                     each => {
@@ -64,21 +72,23 @@ impl<'b, 'a> Runner<'b, 'a> {
             }
         }
         let mut series = Vec::new();
-        for of in file.series.iter().filter(|series| series.on.holds(place)) {
-            if let (Ok(measured), Some(Work::Load(load))) =
-                (self.measured(&of.run)?, file.run(&of.run, place).map(|run| &run.does))
-            {
-                let points = measured.series(of.target, load.step);
+        for of in file.series.iter().filter(|series| place.is_on(&series.on)) {
+            if let Ok(measured) = self.measured(&of.run)? {
+                let points = Vec::deserialize(&measured["series"][of.target]).unwrap_or_default();
                 series.push(StudySeries { chart: of.chart.clone(), name: self.text(&of.name)?, points });
             }
         }
-        let notes = file.notes.at(place).iter().map(|note| self.text(note)).collect::<Result<_, _>>()?;
+        let (answer, notes) = match place {
+            Place::Simulated => (&file.answer, &file.notes),
+            _ => (&file.answer_real, &file.notes_real),
+        };
+        let notes = notes.iter().map(|note| self.text(note)).collect::<Result<_, _>>()?;
         Ok(Study {
             name: file.name.clone(),
             title: file.title.clone(),
             source: file.source.clone(),
             finding: file.finding.clone(),
-            answer: self.text(file.answer.at(place))?,
+            answer: self.text(answer)?,
             rows,
             series,
             notes,
@@ -92,7 +102,7 @@ impl<'b, 'a> Runner<'b, 'a> {
             "" => Err(unknown.to_owned()),
             product => self.product(&fill(product), unknown)?,
         };
-        let why = of.why_real.as_ref().or(group.why_real.as_ref()).filter(|_| !self.place.is_simulated);
+        let why = of.why_real.as_ref().or(group.why_real.as_ref()).filter(|_| self.place != Place::Simulated);
         let mut why = why.or(of.why.as_ref()).unwrap_or(&group.why);
         if let Some(instead) = &of.instead {
             let one = instead.of.as_deref().unwrap_or(&of.ours);
@@ -101,14 +111,11 @@ impl<'b, 'a> Runner<'b, 'a> {
                 why = &instead.why;
             }
         }
-        let expected = of.expected.filter(|_| self.place.is_simulated).map(|expected| match expected {
-            Expectation::Factor(factor) => {
-                let reported = of.reported.unwrap_or_default();
-                (Some(reported / factor), Some(reported * factor))
-            }
-            Expectation::AtLeast(low) => (Some(low), None),
-            Expectation::Between([low, high]) => (Some(low), Some(high)),
-        });
+        let near = |factor| {
+            let reported = of.reported.unwrap_or_default();
+            ExpectedRange { low: Some(reported / factor), high: Some(reported * factor) }
+        };
+        let expected = of.factor.map(near).or(of.expected).filter(|_| self.place == Place::Simulated);
         let unreported = of.unreported.as_deref().unwrap_or(A_QUESTION);
         let row = StudyRow {
             question: group.question.clone(),
@@ -119,7 +126,7 @@ impl<'b, 'a> Runner<'b, 'a> {
             reported_unknown_because: of.reported.is_none().then(|| unreported.to_owned()),
             ours: ours.as_ref().ok().copied(),
             ours_unknown_because: ours.err(),
-            expected: expected.map(|(low, high)| ExpectedRange { low, high }),
+            expected,
             why: self.text(&fill(why))?,
             chosen: self.chosen(&fill(&of.ours)),
             ..StudyRow::default()
@@ -127,13 +134,13 @@ impl<'b, 'a> Runner<'b, 'a> {
         Ok(row.judged())
     }
 
-    /// Works out a product of figures and numbers; `unknown` is the reason if a figure is absent.
+    /// Computes a product of figures and numbers; `unknown` is the reason if a figure is missing.
     fn product(&mut self, product: &str, unknown: &str) -> Result<Had<f64>, TrialError> {
-        let (mut value, mut divides) = (1.0, false);
+        let (mut value, mut sign) = (1.0, "*");
         for word in product.split_whitespace() {
             let factor = match word {
-                "*" | "/" => {
-                    divides = word == "/";
+                "*" | "/" | "-" => {
+                    sign = word;
                     continue;
                 }
                 word => match word.parse() {
@@ -144,23 +151,28 @@ impl<'b, 'a> Runner<'b, 'a> {
                     },
                 },
             };
-            value = if divides { value / factor } else { value * factor };
+            value = match sign {
+                "/" => value / factor,
+                "-" => value - factor,
+                _ => value * factor,
+            };
         }
         Ok(if value.is_finite() { Ok(value) } else { Err(unknown.to_owned()) })
     }
 
     fn figure(&mut self, figure: &str) -> Result<Had<Option<f64>>, TrialError> {
-        let (run, name) = figure.rsplit_once('.').unwrap_or((figure, ""));
-        Ok(self.measured(run)?.map(|measured| measured.figures.get(name).copied()))
+        let (run, path) = figure.split_once('.').unwrap_or((figure, ""));
+        let pointer = format!("/{}", path.replace('.', "/"));
+        Ok(self.measured(run)?.map(|measured| measured.pointer(&pointer).and_then(Value::as_f64)))
     }
 
-    /// Returns what the runs of a product rest on that the field report does not tell, each once.
+    /// Returns the choices on which the runs of a product depend, each once.
     fn chosen(&self, product: &str) -> String {
-        let runs = product.split_whitespace().filter_map(|word| word.rsplit_once('.'));
+        let runs = product.split_whitespace().filter_map(|word| word.split_once('.'));
         let runs = runs.map(|(run, _)| run.split_once('@').map_or(run, |(name, _)| name));
         let mut parts: Vec<String> = Vec::new();
         for name in runs {
-            let chosen = self.file.run(name, self.place).map(|run| chosen(run, name, self.place));
+            let chosen = self.file.run(name, self.place).map(|run| chosen(run, self.place));
             for part in chosen.iter().flatten().flat_map(|part| part.split("; ")) {
                 if !part.is_empty() && !parts.iter().any(|known| known == part) {
                     parts.push(part.to_owned());
@@ -170,7 +182,7 @@ impl<'b, 'a> Runner<'b, 'a> {
         parts.join("; ")
     }
 
-    /// Fills in what a text quotes.
+    /// Replaces the quoted parts of a text or a target by their values.
     fn text(&mut self, text: &str) -> Result<String, TrialError> {
         let (mut filled, mut rest) = (String::new(), text);
         while let Some((before, (quoted, after))) =
@@ -200,64 +212,91 @@ impl<'b, 'a> Runner<'b, 'a> {
             let (Ok(one), Ok(other)) = (self.measured(one)?, self.measured(other)?) else {
                 return Ok(UNKNOWN.to_owned());
             };
-            let cause = main_cause(&explain(&one.counts, &other.counts));
+            let counts = |of: &Value| Counts::deserialize(&of["counts"]).unwrap_or_default();
+            let cause = main_cause(&explain(&counts(&one), &counts(&other)));
             return Ok(cause.unwrap_or_else(|| "the counters do not explain it".to_owned()));
         }
         match quoted.strip_suffix(".said") {
-            Some(run) => Ok(self.measured(run)?.map_or_else(|_| String::new(), |of| of.said.clone())),
-            None => Ok(self.bench.on.unwrap_or(quoted).to_owned()),
-        }
-    }
-
-    /// Returns a run, which is started if no row has named it before.
-    fn measured(&mut self, reference: &str) -> Result<Had<Rc<ExperimentResult>>, TrialError> {
-        if !self.known.contains_key(reference) {
-            let (name, state) = reference.split_once('@').unwrap_or((reference, ""));
-            match self.file.run(name, self.place) {
-                None => drop(self.known.insert(reference.to_owned(), Err(NOT_SWITCHED.to_owned()))),
-                Some(run) => self.start(run, reference, state)?,
+            Some(run) => {
+                let measured = self.measured(run)?;
+                Ok(measured.ok().and_then(|of| Some(of["said"].as_str()?.to_owned())).unwrap_or_default())
             }
+            None => self.part(quoted),
         }
-        Ok(self.known.get(reference).cloned().unwrap_or_else(|| Err("it was not measured".to_owned())))
     }
 
-    fn start(&mut self, run: &Run, reference: &str, state: &str) -> Result<(), TrialError> {
-        if let Some(because) = self.unfit(run, state) {
-            self.known.insert(reference.to_owned(), Err(because));
-            return Ok(());
+    /// Returns a part of a target.
+    fn part(&mut self, quoted: &str) -> Result<String, TrialError> {
+        let seed = self.bench.seed;
+        Ok(match (quoted, quoted.strip_prefix("seed")) {
+            (_, Some(more)) => (seed + more.parse::<u64>().unwrap_or(0)).to_string(),
+            ("on", _) => self.bench.on.unwrap_or(quoted).to_owned(),
+            ("cache", _) => CacheSetting::target(),
+            ("state", _) => self.file.states.get(&self.state).cloned().unwrap_or_default(),
+            (name, _) => return self.text(self.file.names.get(name).map_or("", |part| part)),
+        })
+    }
+
+    /// Returns the document of a run, which is started when it is first named.
+    fn measured(&mut self, reference: &str) -> Result<Had<Rc<Value>>, TrialError> {
+        if let Some(known) = self.known.get(reference) {
+            return Ok(known.clone());
         }
-        self.bench.observer.note(&format!("study {}: {reference}", self.file.name));
-        let bench = &mut *self.bench;
-        let target = |bench: &Bench<'_>, text: &str| target(self.file, bench, text, state);
-        let ran = match &run.does {
+        let (name, state) = reference.split_once('@').unwrap_or((reference, ""));
+        let measured = match self.file.run(name, self.place) {
+            None => Err(NOT_SWITCHED.to_owned()),
+            Some(run) => match self.unfit(run, state) {
+                Some(because) => Err(because),
+                None => {
+                    self.bench.observer.note(&format!("study {}: {reference}", self.file.name));
+                    self.start(run, state)?.map(Rc::new)
+                }
+            },
+        };
+        self.known.insert(reference.to_owned(), measured.clone());
+        Ok(measured)
+    }
+
+    fn start(&mut self, run: &Run, state: &str) -> Result<Had<Value>, TrialError> {
+        state.clone_into(&mut self.state);
+        self.bench.check()?;
+        let measured = match &run.does {
             Work::Load(of) => {
-                let targets: Vec<String> = of.targets.iter().map(|text| target(bench, text)).collect();
-                Ok(experiment::load(bench, of, &targets)?)
+                let targets: Result<Vec<_>, _> = of.targets.iter().map(|text| self.text(text)).collect();
+                self.bench.load(of, &targets?)?
             }
             Work::Compare(of) => {
-                let levels = of.levels.clone().map(|[name, text]| [name, target(bench, &text)]);
-                Ok(experiment::compare(bench, of, &levels)?)
+                let mut levels = of.levels.clone();
+                for [_, target] in &mut levels {
+                    *target = self.text(target)?;
+                }
+                self.bench.compare(of, &levels, run.needs)?
             }
             Work::Profile(of) => {
-                let drive = target(bench, &of.drive);
-                Ok(experiment::profile(bench, of, &drive)?)
+                let drive = self.text(&of.drive)?;
+                self.bench.profile(of, &drive)?
             }
             Work::Passes(of) => {
-                let passed = experiment::passes(bench, of, &target(bench, &of.drive))?;
-                self.known.extend(passed.into_iter().map(|(name, measured)| (name, Ok(Rc::new(measured)))));
-                return Ok(());
+                let host = SimulatedHost::new(&self.text(&of.drive)?, of.host, of.cold)?;
+                let passed = host.passes(of, self.bench.seed, self.bench.context.stop);
+                passed.map_err(|error| failed(&error))?
             }
             Work::ObjectStore(of) => {
-                let drive = target(bench, if self.place.is_simulated { &of.drive } else { "{on}" });
-                experiment::object_store(bench, of, &drive, state)?
+                let drive = self.text(&of.drive)?;
+                match self.bench.object_store(of, &drive, state)? {
+                    Ok(measured) => measured,
+                    Err(because) => return Ok(Err(because)),
+                }
             }
-            Work::LiveSwitch(of) => Ok(experiment::live_switch(bench, of, &target(bench, &of.drive))?),
+            Work::LiveSwitch(of) => {
+                let drive = self.text(&of.drive)?;
+                self.bench.live_switch(of, &drive)?
+            }
         };
-        self.known.insert(reference.to_owned(), ran.map(Rc::new));
-        Ok(())
+        self.bench.check().map(|()| Ok(measured))
     }
 
-    /// Returns why a run cannot be had here.
+    /// Returns the reason why a run is not possible here.
     fn unfit(&mut self, run: &Run, state: &str) -> Option<String> {
         let target = self.bench.on?;
         let found = std::fs::metadata(target);
@@ -271,57 +310,30 @@ impl<'b, 'a> Runner<'b, 'a> {
                 "there is no cache in front of it: --cache-log names a place for its log, and the cache is \
                  removed at the end"
             }
-            Some(Needs::Policy) if !self.place.switches => NOT_SWITCHED,
+            Some(Needs::Policy) if self.place != Place::Switched => NOT_SWITCHED,
             _ if state.is_empty() || matches!(run.does, Work::ObjectStore(_)) => return None,
-            _ => return self.bench.put(state).err(),
+            _ => return self.bench.switches.put(state).err(),
         };
         Some(because.to_owned())
     }
 }
 
-/// Fills in a target.
-fn target(file: &StudyFile, bench: &Bench<'_>, text: &str, state: &str) -> String {
-    let mut filled = text.to_owned();
-    for (name, part) in &file.names {
-        filled = filled.replace(&format!("{{{name}}}"), part);
-    }
-    filled = filled.replace("{state}", file.states.get(state).map_or("", |options| options));
-    filled = filled.replace("{on}", bench.on.unwrap_or_default());
-    let cache = bench.switches.cache.as_ref().map_or("", |(_, name)| name);
-    filled = filled.replace("{cache}", cache).replace("{seed}", &bench.seed.to_string());
-    while let Some((before, (more, after))) =
-        filled.split_once("{seed+").and_then(|(before, after)| Some((before, after.split_once('}')?)))
-    {
-        filled = format!("{before}{}{after}", bench.seed + more.parse::<u64>().unwrap_or(0));
-    }
-    filled
-}
-
-/// Returns the choices that a run rests on, in the words of its file.
-fn chosen(run: &Run, name: &str, place: Place) -> [String; 2] {
+/// Returns the choices on which a run depends, in the words of its file.
+fn chosen(run: &Run, place: Place) -> [String; 2] {
     let of_work = match &run.does {
         Work::Load(of) => of.chosen.clone(),
-        Work::Compare(of) => format!("blocks of {} ms", of.block_ms),
-        Work::Profile(of) if place.is_simulated => told(&of.chosen),
+        Work::Profile(of) if place == Place::Simulated => told(&of.chosen),
         Work::Profile(of) => {
-            let (choice, limits) = (told(&of.chosen), &of.real);
-            format!("{choice}, at most {} s, scale at most {}", limits.seconds, limits.scale)
+            let (choice, seconds, scale) = (told(&of.chosen), of.real_seconds, of.real_scale);
+            format!("{choice}, at most {seconds} s, scale at most {scale}")
         }
-        Work::Passes(of) => of.pass.iter().find(|pass| pass.name == name).map_or_else(String::new, told_pass),
-        Work::ObjectStore(of) => told(&of.load(place.is_simulated)),
-        Work::LiveSwitch(of) => format!("{} KiB random writes, {} in flight", of.block_kib, of.depth),
+        Work::ObjectStore(of) => told(&of.chosen),
+        Work::Compare(_) | Work::Passes(_) | Work::LiveSwitch(_) => String::new(),
     };
     [of_work, run.chosen.clone()]
 }
 
-fn told_pass(pass: &Pass) -> String {
-    match pass.chosen {
-        PassChoice::RandomSeconds(seconds) => format!("random blocks, window of {seconds} s"),
-        PassChoice::EachOnceInSteps(step) => format!("each block once, in steps of {step} blocks"),
-    }
-}
-
-/// Writes keys and values on one line: `transactions 200, scale 0.1`.
+/// Formats keys and values on one line: `transactions 200, scale 0.1`.
 fn told(chosen: &impl Serialize) -> String {
     let text = toml::to_string(chosen).unwrap_or_default().replace(" = ", " ").replace('_', " ");
     text.replace('"', "").trim().replace('\n', ", ")

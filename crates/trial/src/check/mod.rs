@@ -1,7 +1,7 @@
 //! Check of a directory or a drive: a survey, and a scenario that is run like any other, saved after every
 //! phase.
 //!
-//! It writes to nothing but test files of its own, or a simulated drive, and the run directory.
+//! A check writes only to its own test files, or to a simulated drive, and to the run directory.
 
 mod plan;
 mod size;

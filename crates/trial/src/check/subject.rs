@@ -56,7 +56,8 @@ impl Subject {
         let wanted = TargetRequest { name, intent: Intent::WRITE, options: FileOptions::write_direct() };
         let drive = open_all(&[wanted], permission, &time)?.swap_remove(0);
         let size = drive_size(&drive.shown, asked, drive.size)?;
-        let path = drive.survey().map(|mut found| found.paths.swap_remove(0)).unwrap_or_default();
+        let path =
+            plumb_targets::survey(&drive).map(|mut found| found.paths.swap_remove(0)).unwrap_or_default();
         Ok(Self { target: drive.shown, on: On::Drive, remark: None, path, size: Ok(size) })
     }
 
