@@ -1,19 +1,21 @@
-//! When requests came: how regular, and in which bursts. What is kept does not grow with them.
+//! Arrival times of requests: their regularity and their bursts. The memory does not grow with their number.
 
 use plumb_block::Nanos;
 use plumb_measure::Histogram;
 use plumb_report::document::observation::{Arrivals, Bursts};
 
-/// A pause is so many times as long as the median of all intervals, and at least so long.
+/// Smallest length of a pause, as a multiple of the median interval.
 const PAUSE_TIMES: u64 = 10;
+/// Smallest length of a pause, as a time.
 const PAUSE_MIN: Nanos = Nanos::millis(1);
-/// There are bursts if pauses take so much of the time, and there are so many of them.
+/// Share of the time in pauses from which on arrivals count as bursts.
 const PAUSES_SHARE: f64 = 0.2;
+/// Number of pauses from which on arrivals count as bursts.
 const PAUSES_MIN: u64 = 3;
-/// Number of intervals below which nothing is said of them.
+/// Number of intervals below which arrivals are not characterized.
 const INTERVALS_MIN: u64 = 16;
 
-/// The intervals between requests.
+/// Intervals between requests.
 #[derive(Debug)]
 pub(crate) struct Intervals {
     last: Option<Nanos>,
@@ -34,7 +36,7 @@ impl Intervals {
         }
     }
 
-    /// Returns what the intervals say of the arrivals.
+    /// Returns the characteristics of the arrivals.
     pub(crate) fn finish(&self) -> Option<Arrivals> {
         let lengths = &self.lengths;
         let (mean, deviation) = (lengths.mean()?, lengths.std()?);

@@ -6,10 +6,10 @@ use plumb_report::document::observation::{ObservedDevice, ObservedDirection, Ove
 
 use crate::device::WatchedDevice;
 
-/// How often they are read.
+/// Interval between readings.
 const READ_EVERY: Nanos = Nanos::secs(1);
 
-/// Readings of the counters of some devices.
+/// Counter readings of some devices.
 #[derive(Debug)]
 pub(crate) struct CounterReadings {
     first: StorageSnapshot,
@@ -19,30 +19,30 @@ pub(crate) struct CounterReadings {
 }
 
 impl CounterReadings {
-    /// Returns the first reading.
+    /// Creates the readings with the first one.
     pub(crate) fn new(first: StorageSnapshot) -> Self {
         Self { last: first.clone(), first, parts: Vec::new() }
     }
 
-    /// Returns when it was.
+    /// Returns the time of the first reading.
     pub(crate) fn start(&self) -> Nanos {
         self.first.at
     }
 
-    /// From the first reading to the last.
+    /// Returns the time from the first reading to the last.
     pub(crate) fn length(&self) -> Nanos {
         self.last.at.since(self.first.at)
     }
 
-    /// Returns true if it is time for another one.
+    /// Returns true if the next reading is due.
     pub(crate) fn is_due(&self, now: Nanos) -> bool {
         now.since(self.last.at) >= READ_EVERY
     }
 
-    /// Takes another reading.
+    /// Adds another reading.
     ///
     /// # Errors
-    /// If a device was replaced.
+    /// Fails if a device was replaced.
     pub(crate) fn take(&mut self, reading: StorageSnapshot) -> Result<()> {
         let part = delta(&self.last, &reading).map_err(|gone| {
             Error::new(ErrorKind::Invalid, "read the counters of", "the devices").because(gone.to_string())
@@ -52,7 +52,7 @@ impl CounterReadings {
         Ok(())
     }
 
-    /// Returns all that was counted of these devices.
+    /// Returns the totals of these devices.
     pub(crate) fn finish(&self, watched: &[WatchedDevice]) -> Vec<ObservedDevice> {
         let all = delta(&self.first, &self.last).unwrap_or_default();
         let seconds = self.length().as_secs_f64();
@@ -99,7 +99,7 @@ fn device(counters: &DeviceCounters, seconds: f64) -> ObservedDevice {
         flushes: counters.flushes,
         flushes_per_second: counters.flushes.map(per_second),
         merges: counters.read_merges + counters.write_merges,
-        // By Little's law; the most at once is not counted.
+        // Mean by Little's law; the maximum is not counted.
         queue_depth: Some(QueueDepth {
             mean: share(spent, seconds),
             busy_mean: share(spent, busy),
@@ -111,11 +111,11 @@ fn device(counters: &DeviceCounters, seconds: f64) -> ObservedDevice {
     }
 }
 
-/// Replaces what lost events make wrong by the `counters` of the device: counts, rates and depths. What was
-/// seen of single requests stays, as a sample; the time between them and the course over time do not.
+/// Replaces the figures that lost events make wrong with the `counters` of the device: counts, rates and
+/// depths. The figures of single requests stay, as a sample; their intervals and the time series do not.
 ///
-/// The kernel counts an empty flush among the writes. `empty` completions without data were seen, and what
-/// was not seen is taken to hold as large a share of them.
+/// The kernel counts an empty flush among the writes. There were `empty` completions without data among the
+/// events; the lost events are assumed to have the same share of them.
 pub(crate) fn corrected(
     seen: ObservedDevice,
     empty: u64,

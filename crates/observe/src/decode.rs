@@ -1,4 +1,4 @@
-//! Records of the kernel's tracing, decoded into [`Event`]s by the formats that this kernel names.
+//! Decodes records of the kernel's tracing into [`Event`]s, with the formats that the running kernel reports.
 
 use plumb_block::{Errno, Result};
 use plumb_linux::tracing::{EventFormat, Field, Record};
@@ -10,24 +10,24 @@ const MS_SYNC: u64 = 4;
 /// The kernel counts in sectors of 512 bytes.
 const SECTOR: u64 = 512;
 
-/// Subject of the events of a name.
+/// Meaning of the events with a certain name.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
-    /// A request, of which this happened.
+    /// An event of a request, with the constructor of its content.
     Request(fn(Request) -> EventContent),
-    /// Data on its way to a device without requests (zram, dm, md): what was handed to it, and what is done.
+    /// A transfer to a device without requests (zram, dm, md): its submission or its completion.
     Bio(fn(Request) -> EventContent),
     /// A sync begins.
     Enter(SyncCall),
     /// A sync ends.
     Exit,
-    /// The file of a sync is on this file system.
+    /// The file system of the synced file is known.
     SyncedOn,
-    /// The file system of a sync has done it.
+    /// The file system has finished a sync.
     Synced,
     /// Writeback of a file failed.
     WritebackFailed,
-    /// Somebody was told of it.
+    /// A writeback error was reported to a thread.
     ErrorReported,
     /// A task begins.
     TaskBegan,
@@ -37,7 +37,7 @@ pub enum Kind {
     TaskEnded,
 }
 
-/// The events of block devices with requests.
+/// Events of block devices with requests.
 pub const REQUEST_EVENTS: [(&str, Kind); 7] = [
     ("block/block_rq_insert", Kind::Request(EventContent::Inserted)),
     ("block/block_rq_issue", Kind::Request(EventContent::Issued)),
@@ -48,14 +48,14 @@ pub const REQUEST_EVENTS: [(&str, Kind); 7] = [
     ("block/block_rq_merge", Kind::Request(|request| EventContent::Merged(Merge::Request, request))),
 ];
 
-/// The events of block devices without.
+/// Events of block devices without requests.
 pub const BIO_EVENTS: [(&str, Kind); 2] = [
     ("block/block_bio_queue", Kind::Bio(EventContent::Issued)),
     ("block/block_bio_complete", Kind::Bio(EventContent::Completed)),
 ];
 
-/// Returns the events of the calls that make data durable, and of tasks: one that has ended is known by
-/// nothing else.
+/// Returns the events of the calls that make data durable, and of tasks: a task that has ended is known only
+/// from them.
 pub fn sync_events() -> impl Iterator<Item = (String, Kind)> {
     let calls = SyncCall::ALL.into_iter().flat_map(|call| {
         let event = |way: &str| format!("syscalls/sys_{way}_{}", call.name());
@@ -69,9 +69,9 @@ pub fn sync_events() -> impl Iterator<Item = (String, Kind)> {
     calls.chain(tasks.map(|(event, kind)| (event.to_owned(), kind)))
 }
 
-/// The events of file systems that say on which of them a file is made durable, each only on a kernel with
-/// that file system: a descriptor says it only as long as it is open. Those that say when it is done show
-/// what no call asks for, such as a write with `O_DSYNC`.
+/// Events in which file systems report where a file is made durable; each exists only on a kernel with that
+/// file system. A descriptor shows the file only while it is open. The events that report the end of a sync
+/// also show syncs without a call, such as a write with `O_DSYNC`.
 pub const FILE_SYSTEM_EVENTS: [(&str, Kind); 6] = [
     ("ext4/ext4_sync_file_enter", Kind::SyncedOn),
     ("ext4/ext4_sync_file_exit", Kind::Synced),
@@ -81,7 +81,7 @@ pub const FILE_SYSTEM_EVENTS: [(&str, Kind); 6] = [
     ("f2fs/f2fs_sync_file_exit", Kind::Synced),
 ];
 
-/// The events of writes that failed after the page cache had taken them, since Linux 4.13
+/// Events of writes that failed after the page cache had accepted them, since Linux 4.13
 /// (include/trace/events/filemap.h).
 pub const WRITEBACK_ERROR_EVENTS: [(&str, Kind); 2] = [
     ("filemap/filemap_set_wb_err", Kind::WritebackFailed),
@@ -90,17 +90,17 @@ pub const WRITEBACK_ERROR_EVENTS: [(&str, Kind); 2] = [
 
 /// Low bits of an `errseq_t`, which hold the error (lib/errseq.c).
 const ERRSEQ_ERRNO: u64 = 0xfff;
-/// The bit above them: somebody has seen the error.
+/// Bit above the error: the error was reported.
 const ERRSEQ_SEEN: u64 = 0x1000;
 
-/// Knows the formats.
+/// Decoder with the learnt formats.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    /// By the number of the event; the kernel's numbers are small.
+    /// Fields by the number of the event; the kernel's numbers are small.
     by_id: Vec<Option<Fields>>,
 }
 
-/// Where the fields of an event are.
+/// Positions of the fields of an event.
 #[derive(Debug, Clone, Copy)]
 struct Fields {
     thread: Field,
@@ -149,10 +149,10 @@ enum Of {
 }
 
 impl Decoder {
-    /// Learns an event: `format` is its file, as the kernel has it.
+    /// Learns an event; `format` is the content of its format file.
     ///
     /// # Errors
-    /// If it is no format, or lacks a field.
+    /// Fails if the format is invalid or lacks a field.
     pub fn learn(&mut self, format: &str, kind: Kind) -> Result<()> {
         let format = EventFormat::parse(format)?;
         let task = |name: &str, happened| {
@@ -192,8 +192,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Decodes `record`; returns `None` for an event that was not learnt, or that says nothing that is
-    /// wanted.
+    /// Decodes `record`; returns `None` for an event that was not learnt or is not relevant.
     pub fn decode(&self, record: Record<'_>) -> Option<Event> {
         let id = u16::from_ne_bytes(*record.data.first_chunk()?);
         let fields = self.by_id.get(usize::from(id))?.as_ref()?;
@@ -209,7 +208,7 @@ impl Decoder {
                     ..Request::default()
                 };
                 let request = request.with_letters(&letters[..length]);
-                // A flush has no place, whatever the kernel puts there.
+                // A flush has no address, whatever the kernel reports.
                 let sector = if request.op == Op::Flush { 0 } else { request.sector };
                 happened(Request { sector, ..request })
             }
@@ -224,9 +223,9 @@ impl Decoder {
             Of::Synced { result } => EventContent::Synced(number(result) as i32 >= 0),
             Of::WritebackFailed { device, inode, error } => {
                 let inode = Inode { device: number(device) as u32, number: number(inode) };
-                // The event has the value from before: none for a first failure, and for one after somebody
-                // was told the error that was told. Another failure with the same error leaves the value as
-                // it is.
+                // The event holds the value from before: no error for a first failure, and for a failure
+                // after a report the error that was reported. Another failure with the same error does not
+                // change the value.
                 let before = number(error);
                 EventContent::WritebackFailed(inode, errno(before).filter(|_| before & ERRSEQ_SEEN == 0))
             }
@@ -248,19 +247,19 @@ fn errno(errseq: u64) -> Option<Errno> {
     Some(Errno((errseq & ERRSEQ_ERRNO) as i32)).filter(|errno| *errno != Errno(0))
 }
 
-/// Events of several processors, each with its own in order, put into one order.
+/// Merges the events of several processors, each of which is in order.
 #[derive(Debug, Default)]
 pub struct MergedEvents {
     pending: Vec<Event>,
 }
 
 impl MergedEvents {
-    /// Adds one.
+    /// Adds an event.
     pub fn add(&mut self, event: Event) {
         self.pending.push(event);
     }
 
-    /// Takes those before `time`, in order. No earlier one may be added after that.
+    /// Takes the events before `time`, in order. No event before `time` may be added afterwards.
     pub fn take_before(&mut self, time: plumb_block::Nanos) -> impl Iterator<Item = Event> + '_ {
         // The sort is stable, and fast on input that consists of a few ordered runs.
         self.pending.sort_by_key(|event| event.at);

@@ -1,4 +1,4 @@
-//! Figures of one device, from the steps of its requests.
+//! Figures of one device, computed from the steps of its requests.
 
 use std::collections::HashMap;
 
@@ -12,20 +12,20 @@ use crate::arrivals::Intervals;
 use crate::event::{Op, Request};
 use crate::matcher::{FinishedRequest, Step};
 
-/// The ends of so many requests are kept: a request that begins at one of them goes on with what came before.
+/// Number of recent request ends that are kept: a request that begins at one of them is sequential.
 const ENDS: usize = 8;
 
-/// Number of parts of the time that are kept at most.
+/// Largest number of intervals in the time series.
 const PARTS_MAX: usize = 600;
 
-/// A device that is observed.
+/// An observed device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchedDevice {
-    /// The kernel's name.
+    /// Kernel name.
     pub name: String,
-    /// Number of the device, as in events.
+    /// Device number, as in events.
     pub number: u32,
-    /// True if it has requests.
+    /// True if the device has a request queue; false if it shows only bios.
     pub has_requests: bool,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Device {
     flush_latency: Histogram,
     fua_writes: u64,
     merges: u64,
-    /// Completions without data.
+    /// Number of completions without data.
     pub(crate) empty: u64,
     depth: Depth,
     intervals: Intervals,
@@ -64,19 +64,20 @@ struct Direction {
     intervals: Intervals,
 }
 
-/// Number of requests that are in flight, over time.
+/// Number of requests in flight, over time.
 #[derive(Debug, Default)]
 struct Depth {
     since: Nanos,
     now: u64,
     max: u64,
-    /// Time of all requests, and time with any, in nanoseconds.
+    /// Sum of the times of all requests, in nanoseconds.
     area: u128,
+    /// Time with at least one request, in nanoseconds.
     busy: u128,
 }
 
 impl Device {
-    /// Returns one that is observed from `start` on, for some `expected` time.
+    /// Creates a device that is observed from `start` on, for about the `expected` time.
     pub(crate) fn new(has_requests: bool, start: Nanos, expected: Nanos) -> Self {
         Self {
             has_requests,
@@ -93,7 +94,7 @@ impl Device {
         }
     }
 
-    /// Takes a step of a request.
+    /// Handles a step of a request.
     pub(crate) fn take(&mut self, at: Nanos, request: &Request, step: Step) {
         match step {
             Step::Came => self.came(at, request.op),
@@ -116,7 +117,7 @@ impl Device {
         }
     }
 
-    /// Forgets what is in flight, after events were lost.
+    /// Clears the requests in flight, after events were lost.
     pub(crate) fn forget(&mut self, at: Nanos) {
         self.depth.change(at, 0);
         self.directions.iter_mut().for_each(|direction| direction.depth = 0);
@@ -129,7 +130,7 @@ impl Device {
         }
     }
 
-    /// Notes that the driver has one request less.
+    /// Records that the driver has one request less.
     fn left(&mut self, at: Nanos, op: Op) {
         self.depth.change(at, self.depth.now.saturating_sub(1));
         if let Some(direction) = self.direction(op) {
@@ -169,7 +170,7 @@ impl Device {
         self.directions.get_mut(place)
     }
 
-    /// Returns all that was seen of the device called `name` until `end`.
+    /// Returns the figures of the device called `name` until `end`.
     pub(crate) fn finish(&mut self, name: &str, end: Nanos) -> ObservedDevice {
         self.depth.change(end, self.depth.now);
         let length = end.since(self.start);
@@ -197,7 +198,7 @@ impl Device {
     }
 }
 
-/// Returns what completed in each part of the time: at most [`PARTS_MAX`] of equal length.
+/// Returns the completions in each interval: at most [`PARTS_MAX`] of equal length.
 fn over_time(series: &Series, length: Nanos) -> Vec<OverTime> {
     let points = series.whole_points(length);
     let each = points.len().div_ceil(PARTS_MAX).max(1);
@@ -242,7 +243,7 @@ impl Default for Direction {
         Self {
             bytes: 0,
             sizes: HashMap::new(),
-            // No request begins there.
+            // Sector at which no request begins.
             ends: [u64::MAX; ENDS],
             next_end: 0,
             issued: 0,

@@ -1,14 +1,14 @@
-//! Decoded events: requests of block devices on their way, and calls that make files durable.
+//! Decoded events: progress of block requests, and calls that make files durable.
 
 use plumb_block::{Errno, Nanos};
 use plumb_report::document::observation::NO_CALL;
 
-/// Something that happened.
+/// A decoded event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
-    /// When, by the monotonic clock.
+    /// Time by the monotonic clock.
     pub at: Nanos,
-    /// The thread that ran. Of a completion it is any.
+    /// Thread that was running. For a completion this is an arbitrary one.
     pub thread: u32,
     /// Content of the event.
     pub what: EventContent,
@@ -17,68 +17,67 @@ pub struct Event {
 /// Content of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventContent {
-    /// A request went into a queue of the kernel, where it waits.
+    /// A request was put into a queue of the kernel.
     Inserted(Request),
     /// A request was handed to the driver.
     Issued(Request),
-    /// A request came back from the driver to be issued again.
+    /// The driver returned a request to be issued again.
     Requeued(Request),
-    /// A request, or a part of one, is done.
+    /// A request, or a part of one, completed.
     Completed(Request),
-    /// This was merged into a request.
+    /// Data was merged into a request.
     Merged(Merge, Request),
-    /// A thread began to make something durable.
+    /// A thread began to make data durable.
     SyncBegan(SyncCall, Option<u32>),
-    /// The data that the thread makes durable is on the file system with this number, as its file system
-    /// says.
+    /// Number of the file system of the thread's current sync, as reported by that file system.
     SyncedOn(u32),
-    /// The file system of a sync has done it, with success or without.
+    /// The file system finished a sync; true on success.
     Synced(bool),
-    /// The call is done, with success or without.
+    /// The call ended; true on success.
     SyncEnded(bool),
-    /// Writeback of this file failed, with this error where the kernel says it: what was to be written is not
-    /// on the device.
+    /// Writeback of this file failed, with this error if the kernel reports it: the data is not on the
+    /// device.
     WritebackFailed(Inode, Option<Errno>),
-    /// The thread was told of this error, by a call that syncs the file or closes it.
+    /// The thread received this error, from a call that syncs or closes the file.
     ErrorReported(Inode, Option<Errno>),
-    /// The thread made this task, which is called this; zeroes follow.
+    /// The thread created the task with this number and this name, padded with zeroes.
     TaskBegan(u32, [u8; 16]),
-    /// This task changed its name, and is called this from then on; zeroes follow.
+    /// The task with this number changed its name to this one, padded with zeroes.
     TaskNamed(u32, [u8; 16]),
     /// The thread ended.
     TaskEnded,
 }
 
-/// File by its number, as events name it.
+/// File by its inode number, as in events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Inode {
-    /// The number of the device of its file system: 12 bits of major above 20 of minor.
+    /// Device number of the file's file system: 12 bits of major above 20 of minor.
     pub device: u32,
-    /// Number of the file there.
+    /// Inode number on that file system.
     pub number: u64,
 }
 
-/// A request, or the part of it that an event is about.
+/// A request, or the part of it that an event describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Request {
-    /// The number of the device: 12 bits of major above 20 of minor.
+    /// Device number: 12 bits of major above 20 of minor.
     pub device: u32,
-    /// Where it begins, in sectors of 512 bytes.
+    /// First sector, in sectors of 512 bytes.
     pub sector: u64,
-    /// How long it is; zero of a flush, and of what ends a sequence of flushes.
+    /// Length in bytes; zero for a flush, and for the end of a flush sequence.
     pub bytes: u64,
     /// Operation of the request.
     pub op: Op,
-    /// True if it is durable when it completes.
+    /// True if the request is durable when it completes.
     pub fua: bool,
-    /// True if the cache is flushed before it.
+    /// True if the cache is flushed before the request.
     pub preflush: bool,
 }
 
 /// Operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Op {
-    /// Data.
+    /// Read of data.
     Read,
     /// Write of data.
     Write,
@@ -86,7 +85,7 @@ pub enum Op {
     Trim,
     /// Flush of the write cache.
     Flush,
-    /// Something that moves no data: zones, commands of other kinds.
+    /// Operation without data: zones, commands of other kinds.
     #[default]
     Other,
 }
@@ -94,15 +93,15 @@ pub enum Op {
 /// Kind of a merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
-    /// More data behind a request.
+    /// Data was added at the end of a request.
     Back,
-    /// More data in front of a request.
+    /// Data was added at the start of a request.
     Front,
-    /// A whole request that waited.
+    /// A whole waiting request was merged.
     Request,
 }
 
-/// A system call that makes data durable, or that there is none.
+/// System call that makes data durable, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SyncCall {
     /// fsync(2).
@@ -117,7 +116,7 @@ pub enum SyncCall {
     Syncfs,
     /// sync(2).
     Sync,
-    /// None: a write with `O_DSYNC` or `RWF_DSYNC`, io_uring, or the kernel for a loop device or an NFS
+    /// No call: a write with `O_DSYNC` or `RWF_DSYNC`, io_uring, or the kernel for a loop device or an NFS
     /// client.
     None,
 }
@@ -142,8 +141,8 @@ impl SyncCall {
 }
 
 impl Request {
-    /// Sets what the letters of `rwbs` say (`blk_fill_rwbs` of kernel/trace/blktrace.c): an F before the
-    /// operation is a flush before it, an F behind it force unit access.
+    /// Sets the flags from the letters of `rwbs` (`blk_fill_rwbs` of kernel/trace/blktrace.c): an F before
+    /// the operation is a preceding flush, an F after it force unit access.
     pub fn with_letters(mut self, letters: &[u8]) -> Self {
         let (preflush, rest) = match letters {
             [b'F', rest @ ..] => (true, rest),
@@ -154,7 +153,7 @@ impl Request {
             Some(b'R') => Op::Read,
             Some(b'D') => Op::Trim,
             Some(b'F') => Op::Flush,
-            // Without data and with a flush before it, a write is a flush.
+            // A write without data and with a preceding flush is a flush.
             Some(b'W') if preflush && self.bytes == 0 => Op::Flush,
             Some(b'W') => Op::Write,
             _ => Op::Other,
@@ -168,7 +167,7 @@ impl Request {
         self.sector.saturating_mul(512)
     }
 
-    /// Returns the sector behind it.
+    /// Returns the sector after the request.
     pub const fn end(&self) -> u64 {
         self.sector.saturating_add(self.bytes / 512)
     }

@@ -1,4 +1,4 @@
-//! Loss that a power cut would cause, read again and again while an observation runs: `--exposure`.
+//! Data that a power cut would lose, sampled during an observation: `--exposure`.
 
 use plumb_block::Nanos;
 use plumb_linux::probe::LiveProbe;
@@ -8,13 +8,13 @@ use plumb_path::{SurveyError, Target};
 
 use crate::target::RequestedTarget;
 
-/// Time between two readings.
+/// Interval between two readings.
 const EVERY: Nanos = Nanos::secs(1);
-/// Time between two readings that are served for months: looking through the open files of all processes
-/// costs more than all else.
+/// Interval between two readings of a long-running service: the search through the open files of all
+/// processes costs more than everything else.
 const EVERY_LIVE: Nanos = Nanos::secs(10);
 
-/// Reason why it cannot be measured what a power cut would take.
+/// Reason why the possible loss cannot be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum ExposureError {
     /// The target is a process.
@@ -28,7 +28,7 @@ pub enum ExposureError {
     Survey(#[from] SurveyError),
 }
 
-/// Watches over the paths of the target.
+/// Monitors of the paths of the target.
 #[derive(Default)]
 pub struct Exposures {
     watches: Vec<ExposureWatch>,
@@ -37,10 +37,11 @@ pub struct Exposures {
 }
 
 impl Exposures {
-    /// Surveys the target, and begins to watch its paths; what `is_served` for months is read less often.
+    /// Surveys the target and begins to monitor its paths; with `is_served`, for a service that runs for
+    /// months, readings are less frequent.
     ///
     /// # Errors
-    /// If the target is a process, or cannot be surveyed.
+    /// Fails if the target is a process or cannot be surveyed.
     pub fn open(wanted: &RequestedTarget, is_served: bool) -> Result<Self, ExposureError> {
         let target = match wanted {
             RequestedTarget::Place(place) => Target::Named(place.clone()),
@@ -54,8 +55,8 @@ impl Exposures {
         Ok(Self { watches: watches.collect(), every, next: Nanos::ZERO })
     }
 
-    /// Reads, if it is time, and takes a sample otherwise. `servers` know what simulated drives and caches
-    /// hold.
+    /// Takes a full reading if one is due, otherwise a sample. `servers` report the content of simulated
+    /// drives and caches.
     pub fn look(&mut self, elapsed: Nanos, servers: &dyn Live) {
         let (tree, probe) = (LiveTree::new(), LiveProbe::new());
         if elapsed < self.next {
@@ -68,12 +69,12 @@ impl Exposures {
         }
     }
 
-    /// Returns what was seen until now.
+    /// Returns the observations so far.
     pub fn observed(&self) -> Vec<ObservedExposure> {
         self.watches.iter().map(|watch| watch.observed().clone()).collect()
     }
 
-    /// Reads a last time, and ends all of it.
+    /// Takes the last reading and ends the observation.
     pub fn finish(mut self, elapsed: Nanos, servers: &dyn Live) -> Vec<ObservedExposure> {
         self.next = elapsed;
         self.look(elapsed, servers);

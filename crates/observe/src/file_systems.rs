@@ -1,4 +1,4 @@
-//! File systems of this machine, by the numbers that events have and by places on devices.
+//! File systems of this machine, by the device numbers in events and by their place on a device.
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,26 +9,26 @@ use std::sync::Arc;
 use plumb_linux::tree::mountinfo::{Mount, mounts_of};
 use plumb_linux::tree::{DeviceNumber, LiveTree};
 
-/// A mounted file system, or a block device that is synced itself.
+/// A mounted file system, or a block device that is synced directly.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileSystem {
-    /// Mount point; empty for a device itself.
+    /// Mount point; empty for a device.
     pub mount_point: String,
-    /// Type of the file system; empty of a device itself.
+    /// Type of the file system; empty for a device.
     pub kind: String,
-    /// The kernel's name of the disk that it is on, whole; empty if it is on none, or on several.
+    /// Kernel name of the whole disk below; empty if there is none or more than one.
     pub device: String,
 }
 
-/// Mounted file systems at one moment.
+/// Mounted file systems at one time.
 #[derive(Debug, Default)]
 pub(crate) struct FileSystems {
     by_number: HashMap<u32, Arc<FileSystem>>,
-    /// Places on each disk, by the number of the disk.
+    /// Extents on each disk, by the number of the disk.
     extents: HashMap<u32, Vec<Extent>>,
 }
 
-/// Sectors of a disk that a file system is on.
+/// Sectors of a disk that belong to a file system.
 #[derive(Debug)]
 struct Extent {
     from: u64,
@@ -37,12 +37,12 @@ struct Extent {
 }
 
 impl FileSystems {
-    /// Reads what this process sees mounted. Only btrfs, which has several numbers, is asked itself: a dead
-    /// server of another file system would hang.
+    /// Reads the mounts that this process sees. Only btrfs, which has several numbers, is queried directly: a
+    /// query to a dead server of another file system would hang.
     pub(crate) fn read() -> Self {
         let mut all = Self::default();
         let mut mounts = mounts_of("self");
-        // The root of a file system rather than a directory of it that is mounted elsewhere too.
+        // Mounts of the root of a file system come before bind mounts of a directory.
         mounts.sort_by_key(|mount| mount.root != "/");
         mounts.iter().for_each(|mount| all.add(mount));
         all
@@ -73,7 +73,8 @@ impl FileSystems {
         }
     }
 
-    /// Returns the one with this number, as events have it: of a block device without one that device.
+    /// Returns the file system with this device number, as in events; for a block device without a file
+    /// system the device itself.
     pub(crate) fn numbered(&mut self, number: u32) -> Option<Arc<FileSystem>> {
         if let Some(known) = self.by_number.get(&number) {
             return Some(Arc::clone(known));
@@ -84,7 +85,7 @@ impl FileSystems {
         Some(itself)
     }
 
-    /// Returns the one at a sector of a disk; without a sector the only one there.
+    /// Returns the file system at a sector of a disk; without a sector the only one on it.
     pub(crate) fn at(&self, disk: u32, sector: Option<u64>) -> Option<Arc<FileSystem>> {
         let extents = self.extents.get(&disk)?;
         let found = match sector {
@@ -95,7 +96,7 @@ impl FileSystems {
     }
 }
 
-/// Place of a block device on its disk, in sectors of 512 bytes.
+/// Extent of a block device on its disk, in sectors of 512 bytes.
 struct DiskPlace {
     disk: String,
     number: u32,
@@ -108,7 +109,7 @@ impl DiskPlace {
         Self::named(Path::new(&number.name(&LiveTree)?))
     }
 
-    /// Looks up a device by the kernel's name.
+    /// Looks up a device by its kernel name.
     fn named(name: &Path) -> Option<Self> {
         let own = fs::canonicalize(Path::new("/sys/class/block").join(name)).ok()?;
         let number = |path: &Path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();

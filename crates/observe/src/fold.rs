@@ -1,6 +1,5 @@
-//! From events to finished requests and syncs: the one fold that recordings, the lines of slow events and
-//! the metrics of `--serve` count from. A pure function of events, but for who the threads are, which is
-//! asked.
+//! Conversion of events to finished requests and syncs, shared by recordings, the lines of slow events and
+//! the metrics of `--serve`. It is a pure function of the events, except for the lookup of threads.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,22 +14,22 @@ use crate::syncs::{Caller, FinishedSync, Processes, Scope, Syncs, cgroup_of_ende
 use crate::tasks::Tasks;
 use crate::writeback::WritebackErrors;
 
-/// Receives what the fold finds.
+/// Receiver of the results of the fold.
 pub trait Sink {
-    /// Takes a step of a request of `request.device`.
+    /// Handles a step of a request of `request.device`.
     fn request(&mut self, at: Nanos, request: &Request, step: Step, who: &mut Identities<'_>);
 
-    /// Takes a sync that ended at `at`.
+    /// Handles a sync that ended at `at`.
     fn sync(&mut self, at: Nanos, sync: &FinishedSync, who: &mut Identities<'_>);
 
-    /// Notes that a write failed that the page cache had taken.
+    /// Handles a failed write that the page cache had accepted.
     fn write_failed(&mut self, _: Inode, _: &mut Identities<'_>) {}
 
-    /// Notes that events were lost: what is in flight is no longer known.
+    /// Handles a loss of events: the requests and syncs in flight are unknown.
     fn forget(&mut self, at: Nanos);
 }
 
-/// Looks up threads, also those that have ended, and places.
+/// Lookup of threads, with those that have ended, and of places.
 pub struct Identities<'a> {
     tasks: &'a Tasks,
     /// Processes and files of this machine.
@@ -38,8 +37,8 @@ pub struct Identities<'a> {
 }
 
 impl Identities<'_> {
-    /// Returns the process of a thread, without a file. One that has ended has the name that it was given
-    /// while observed, and the cgroup of the nearest of those that made it.
+    /// Returns the process of a thread, without a file. A process that has ended has the last name seen in
+    /// events, and the cgroup of its nearest known ancestor.
     pub fn process(&mut self, thread: u32) -> Arc<Caller> {
         let known = self.processes.process(thread);
         if !known.name.is_empty() {
@@ -51,29 +50,30 @@ impl Identities<'_> {
     }
 }
 
-/// Counts until now, for a line of progress.
+/// Counts so far, for a line of progress.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SoFar {
-    /// Events.
+    /// Number of events.
     pub events: u64,
-    /// Events that were lost.
+    /// Number of lost events.
     pub lost: u64,
-    /// Syncs that ended.
+    /// Number of finished syncs.
     pub syncs: u64,
 }
 
-/// Takes events in the order of their times.
+/// Converts events, which must be in the order of their times.
 #[derive(Debug)]
 pub(crate) struct Fold {
     matchers: HashMap<u32, RequestMatcher>,
     syncs: Syncs,
     writeback: WritebackErrors,
-    /// The counts until now.
+    /// Counts so far.
     pub(crate) so_far: SoFar,
 }
 
 impl Fold {
-    /// Creates one of these devices, and of the syncs in `scope`. Syncs of the process `except` are left out.
+    /// Creates a fold for the devices `watched` and for the syncs in `scope`, without those of the process
+    /// `except`.
     pub(crate) fn new(watched: &[WatchedDevice], scope: Scope, except: u32) -> Self {
         let matcher = |of: &WatchedDevice| (of.number, RequestMatcher::new(of.has_requests));
         Self {
@@ -84,7 +84,7 @@ impl Fold {
         }
     }
 
-    /// Takes an event, and hands what it completes to `sink`.
+    /// Handles an event, and passes completed requests and syncs to `sink`.
     pub(crate) fn take(&mut self, event: Event, processes: &mut dyn Processes, sink: &mut dyn Sink) {
         self.so_far.events += 1;
         let (at, thread) = (event.at, event.thread);
@@ -113,7 +113,7 @@ impl Fold {
                 self.syncs.asked(thread, of.device);
                 self.take_of_device(&event, &of, processes, sink);
             }
-            // Any thread may be running then.
+            // Any thread may be running at this time.
             EventContent::Requeued(of) | EventContent::Completed(of) => {
                 self.take_of_device(&event, &of, processes, sink);
             }
@@ -146,7 +146,7 @@ impl Fold {
         }
     }
 
-    /// Notes that `events` events were lost before `at`.
+    /// Records that `events` events were lost before `at`.
     pub(crate) fn lost(&mut self, at: Nanos, events: u64, sink: &mut dyn Sink) {
         if events > 0 {
             self.so_far.lost += events;
@@ -156,12 +156,12 @@ impl Fold {
         }
     }
 
-    /// Returns true if nothing is on its way to a device, and every beginning was seen.
+    /// Returns true if no request is in flight to a device, and every start was seen.
     pub(crate) fn is_idle(&self, device: u32) -> bool {
         self.matchers.get(&device).is_some_and(RequestMatcher::is_idle)
     }
 
-    /// Returns the writes that failed after the page cache had taken them, by file; times since `start`.
+    /// Returns the failed writes that the page cache had accepted, by file; times since `start`.
     pub(crate) fn writeback_errors(
         &self,
         start: Nanos,
@@ -170,7 +170,8 @@ impl Fold {
         self.writeback.finish(start, &self.syncs.scope, processes)
     }
 
-    /// Takes the files of which such a failure was not taken yet; times since `start`.
+    /// Takes the files of failed writes that the page cache had accepted, if not taken yet; times since
+    /// `start`.
     pub(crate) fn take_writeback_errors(
         &mut self,
         start: Nanos,
@@ -179,12 +180,12 @@ impl Fold {
         self.writeback.take_fresh(start, &self.syncs.scope, processes)
     }
 
-    /// Returns the number of files with such a failure of which nobody was told, by device.
+    /// Returns the number of files of failed writes that nobody was told of, by device.
     pub(crate) fn unreported(&self) -> impl Iterator<Item = (u32, u64)> {
         self.writeback.unreported()
     }
 
-    /// Returns the number of such failures of files that are not told apart, since there were too many.
+    /// Returns the number of failed writes of files beyond the limit, which are not listed individually.
     pub(crate) const fn writeback_errors_left_out(&self) -> u64 {
         self.writeback.left_out
     }

@@ -1,4 +1,4 @@
-//! An observation in one sentence: rates of the busiest device, and of the syncs of what is observed.
+//! An observation in one sentence: rates of the busiest device, and of the observed syncs.
 
 use plumb_report::document::ObservationDocument;
 use plumb_report::document::observation::{ObservedDevice, ObservedSync};
@@ -6,10 +6,10 @@ use plumb_report::quantity::{count, duration, rate};
 
 use crate::event::SyncCall;
 
-/// Returns the rates of the device with most requests, and those of the syncs. Syncs of which it is not known
-/// whether they are of the device are a part of their own.
+/// Returns the rates of the device with the most requests, and those of the syncs. Syncs that may be of
+/// another device are listed separately.
 pub(crate) fn from_document(document: &ObservationDocument) -> String {
-    // The first of several that are equally busy: the target is directly on it.
+    // The first of several equally busy devices, since the target is directly on it.
     let busiest = document.devices.iter().rev().max_by_key(|device| device.requests());
     let Some(device) = busiest else { return "no device was observed".to_owned() };
     let lost = document.cost.events_lost;
@@ -39,7 +39,7 @@ pub(crate) fn from_document(document: &ObservationDocument) -> String {
     parts.join("; ")
 }
 
-/// Returns which writes failed after the page cache had taken them, and whether anybody was told.
+/// Returns a description of failed writes that the page cache had accepted, and whether they were reported.
 fn writeback_errors(document: &ObservationDocument) -> Option<String> {
     let errors = document.writeback_errors.as_ref()?;
     let first = errors.first()?;
@@ -62,7 +62,7 @@ fn sum(syncs: &[&ObservedSync]) -> f64 {
     syncs.iter().map(|sync| sync.per_second).sum()
 }
 
-/// Returns what the device did each second.
+/// Returns the rates per second of the device.
 fn rates(device: &ObservedDevice) -> String {
     if device.requests() == 0 {
         return format!("{}: no requests in this time", device.name);

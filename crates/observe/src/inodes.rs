@@ -1,4 +1,4 @@
-//! Files by their inode numbers: the mount that holds one, and a path that leads to it.
+//! Files by their inode numbers: the mount of a file, and a path to it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -11,7 +11,7 @@ use plumb_linux::tree::{DeviceNumber, LiveTree, Tree as _};
 use crate::event::Inode;
 use crate::syncs::Place;
 
-/// Names that an observation looks at for files that nobody has open any more.
+/// Number of directory entries that an observation reads to find files that no process has open any longer.
 pub(crate) const NAMES_MAX: usize = 200_000;
 
 /// Returns the path of a file that a process has open. Descriptors are compared by the file system of their
@@ -27,7 +27,7 @@ fn open_file_of(process: u32, inode: Inode) -> Option<String> {
             let number = entry.file_name();
             LiveTree.text(&format!("/proc/{process}/fdinfo/{}", number.display())).unwrap_or_default()
         };
-        // A file system that has given up refuses stat(2); since Linux 5.14 the descriptor also says the
+        // A file system that was shut down refuses stat(2); since Linux 5.14 the descriptor also shows the
         // number.
         let number = match fs::metadata(entry.path()) {
             Ok(found) => Some(found.ino()),
@@ -45,12 +45,12 @@ fn open_file_of(process: u32, inode: Inode) -> Option<String> {
     None
 }
 
-/// Returns what holds a file, with the path `known` or one that is found below its mount point among so many
-/// names as are left.
+/// Returns the place of a file, with the path `known` or one found below its mount point within the remaining
+/// number of entries.
 pub(crate) fn place(inode: Inode, known: Option<String>, names_left: &mut usize) -> Place {
     let number = number(inode);
     let mounts = mounts_of("self");
-    // The root of the file system reaches every file of it.
+    // The mount of the root of the file system reaches all of its files.
     let mut on = mounts.iter().filter(|mount| mount.device == number);
     let mount = on.clone().find(|mount| mount.root == "/").or_else(|| on.next_back());
     let Some(mount) = mount else { return unmounted(inode, known) };
@@ -64,11 +64,11 @@ pub(crate) fn place(inode: Inode, known: Option<String>, names_left: &mut usize)
     }
 }
 
-/// Returns the place of what no mount shows: a block device itself, whose inode has its number
+/// Returns the place of a file without a visible mount: a block device itself, whose inode has its number
 /// (`bdev_add` of block/bdev.c), or a file of another mount namespace.
 fn unmounted(inode: Inode, known: Option<String>) -> Place {
     let itself = DeviceNumber::from_kernel(inode.number as u32);
-    // Numbers of files are larger where a file system makes them up.
+    // On file systems with virtual device numbers, inode numbers are larger.
     let is_one = number(inode).is_anonymous() && u32::try_from(inode.number).is_ok();
     let of_device = is_one.then(|| itself.name(&LiveTree)).flatten();
     match of_device {
@@ -91,8 +91,8 @@ fn number(inode: Inode) -> DeviceNumber {
     DeviceNumber::from_kernel(inode.device)
 }
 
-/// Returns the path of an inode below a directory, without crossing into another file system, and takes the
-/// names that it looked at from those that are left.
+/// Returns the path of an inode below a directory on the same file system, and subtracts the entries read
+/// from the remaining number.
 fn below(root: &Path, inode: u64, names_left: &mut usize) -> Option<String> {
     let device = fs::symlink_metadata(root).ok()?.dev();
     let mut directories = vec![PathBuf::from(root)];

@@ -1,5 +1,5 @@
-//! Passive observation of what other programs ask of block devices, and of how long they wait for their data
-//! to be made durable.
+//! Passive observation of the requests of other programs to block devices, and of the time that they wait for
+//! their data to be made durable.
 //!
 //! ```text
 //! target ──devices, whose syncs──► session ──pages of the kernel's tracing──► decode ──Event──► fold (matcher, syncs, writeback)
@@ -12,16 +12,16 @@
 //! ```
 //!
 //! Invariants:
-//! 1. Nothing is written to what is observed, and what other users of tracing see does not change.
-//! 2. From events to figures, and from figures to a workload, is a pure function.
-//! 3. What was not seen is said: lost events, missing privileges, a kernel without events.
+//! 1. Nothing is written to the observed devices and files, and other users of tracing see no change.
+//! 2. The conversions from events to figures, and from figures to a workload, are pure functions.
+//! 3. Missing observations are reported: lost events, missing privileges, a kernel without events.
 //!
 //! # Limitations
-//! A sync through io_uring is no system call of its own: its flushes are seen, and its time is not. `O_DSYNC`
-//! writes show as FUA writes or flushes of the device. On which device a process synced that ended at once is
-//! known where its file system says so (ext4, xfs, f2fs) or its thread asked the device for something
-//! meanwhile; other such syncs are told apart. Requests are of all programs; the kernel's threads write back
-//! for whoever made pages dirty.
+//! A sync through io_uring is not a separate system call: its flushes are visible, but its time is not.
+//! `O_DSYNC` writes appear as FUA writes or flushes of the device. The device of a sync of a process that has
+//! already ended is known if its file system reports it (ext4, xfs, f2fs) or its thread sent a request to the
+//! device during the sync; other such syncs are listed separately. Requests include those of all programs;
+//! the kernel's threads write back for all programs that made pages dirty.
 
 mod arrivals;
 mod counted;

@@ -1,11 +1,11 @@
-//! Requests of one device, followed from their arrival to their completion.
+//! Tracking of the requests of one device from their arrival to their completion.
 //!
-//! A request is inserted into a queue of the kernel (or goes past it), issued to the driver, and completed,
-//! perhaps in parts. It is known by its first sector and what it asks for. Merging moves that sector, and so
-//! do completions of parts. What is counted is decided by whoever receives the [`Step`]s.
+//! A request is inserted into a queue of the kernel (or bypasses it), issued to the driver, and completed,
+//! perhaps in parts. It is identified by its first sector and its operation. Merges change that sector, and
+//! so do completions of parts. The receiver of the [`Step`]s decides which ones are counted.
 //!
 //! # Limitations
-//! Two requests in flight at the same place that ask for the same are told apart by their order alone. A bio
+//! Two requests in flight with the same sector and operation are distinguished only by their order. A bio
 //! that a device without requests changes on its way (splits) may not be found again; it then finishes
 //! without a latency.
 
@@ -15,9 +15,8 @@ use plumb_block::Nanos;
 
 use crate::event::{Event, EventContent, Merge, Op, Request};
 
-/// Largest number of requests that wait, and of those that the driver has: of more, some were forgotten by
-/// the kernel, their events were lost, or they are completed under the number of another device, as those
-/// that md hands on.
+/// Largest number of waiting requests, and of requests at the driver. With more, the kernel has dropped some,
+/// their events were lost, or they complete under the number of another device, like those that md passes on.
 const REQUESTS_MAX: usize = 1 << 16;
 
 type Key = (u64, Op);
@@ -25,28 +24,28 @@ type Key = (u64, Op);
 /// A step in the life of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// The request came: into a queue of the kernel, or straight to the driver.
+    /// The request arrived: in a queue of the kernel, or directly at the driver.
     Came,
-    /// The driver got it, which had come at `arrived`; `waited` is its time in a queue of the kernel, `None`
-    /// if it went past that.
+    /// The driver received a request that had arrived at `arrived`; `waited` is its time in a queue of the
+    /// kernel, `None` if it bypassed the queue.
     Issued {
-        /// When it came.
+        /// Time of the arrival.
         arrived: Nanos,
         /// Time in a queue of the kernel.
         waited: Option<Nanos>,
     },
-    /// The driver got it again after it had given it back.
+    /// The driver received the request again after it had returned it.
     Reissued,
-    /// The driver gave it back, to be issued again.
+    /// The driver returned the request, to be issued again.
     Returned,
-    /// All of it is done.
+    /// The whole request is done.
     Finished(FinishedRequest),
-    /// Something was merged into a request.
+    /// Data was merged into a request.
     Merged,
     /// A completion without data: of an empty flush, which the kernel counts among the writes, or of the end
     /// of a flush with data.
     Empty,
-    /// Everything that the driver had before this request is forgotten: too much of it never ended.
+    /// All earlier requests at the driver are dropped: too many of them never ended.
     Forgotten,
 }
 
@@ -55,40 +54,40 @@ pub enum Step {
 pub struct FinishedRequest {
     /// Bytes of the whole request.
     pub bytes: u64,
-    /// Thread that asked for it; `None` if its beginning was not seen.
+    /// Thread that sent the request; `None` if its start was not seen.
     pub thread: Option<u32>,
-    /// Time in a queue of the kernel; `None` if it went past that.
+    /// Time in a queue of the kernel; `None` if the request bypassed the queue.
     pub waited: Option<Nanos>,
-    /// Time from the driver's getting it to its completion; `None` if its beginning was not seen.
+    /// Time from issue to completion; `None` if the start was not seen.
     pub took: Option<Nanos>,
 }
 
-/// Receives each step of a request.
+/// Receiver of each step of a request.
 pub(crate) type Steps<'a> = dyn FnMut(&Request, Step) + 'a;
 
-/// Requests of a device that are on their way.
+/// Requests of a device in flight.
 #[derive(Debug)]
 pub(crate) struct RequestMatcher {
     has_requests: bool,
-    /// Requests that wait in the kernel's queue.
+    /// Requests that wait in the queue of the kernel.
     waiting: HashMap<Key, Arrival>,
     in_flight: HashMap<Key, Vec<InFlight>>,
-    /// Number of these requests.
+    /// Number of requests at the driver.
     in_flight_count: usize,
-    /// Requests that the driver gave back: they are issued again, and did not come again.
+    /// Requests that the driver returned: they are issued again without a new arrival.
     requeued: HashSet<Key>,
-    /// Number of completions of which no beginning was seen.
+    /// Number of completions whose start was not seen.
     unmatched: u64,
 }
 
-/// Insertion of a request.
+/// Arrival of a request.
 #[derive(Debug, Clone, Copy)]
 struct Arrival {
     at: Nanos,
     thread: u32,
 }
 
-/// A request that the driver has.
+/// A request at the driver.
 #[derive(Debug, Clone, Copy)]
 struct InFlight {
     at: Nanos,
@@ -111,7 +110,7 @@ impl RequestMatcher {
         }
     }
 
-    /// Takes an event about a request of this device.
+    /// Handles an event of a request of this device.
     pub(crate) fn take(&mut self, event: &Event, steps: &mut Steps<'_>) {
         match &event.what {
             EventContent::Inserted(request) => self.inserted(event, request, steps),
@@ -126,7 +125,7 @@ impl RequestMatcher {
         }
     }
 
-    /// Forgets what is in flight, after events were lost.
+    /// Clears the requests in flight, after events were lost.
     pub(crate) fn forget(&mut self) {
         self.waiting.clear();
         self.in_flight.clear();
@@ -134,7 +133,7 @@ impl RequestMatcher {
         self.requeued.clear();
     }
 
-    /// Returns true if nothing is on its way, and every beginning was seen.
+    /// Returns true if no request is in flight, and every start was seen.
     pub(crate) fn is_idle(&self) -> bool {
         self.in_flight.is_empty() && self.unmatched == 0
     }
@@ -150,7 +149,7 @@ impl RequestMatcher {
         }
     }
 
-    /// Notes that a request was issued: what it has become by merges is known then.
+    /// Records that a request was issued: its form after merges is known then.
     fn issued(&mut self, event: &Event, request: &Request, steps: &mut Steps<'_>) {
         let (at, key) = (event.at, (request.sector, request.op));
         let inserted = self.waiting.remove(&key);
@@ -166,7 +165,7 @@ impl RequestMatcher {
         }
         let begun = InFlight {
             at,
-            // The thread that issues what waited may be the kernel's.
+            // The thread that issues a waiting request may be one of the kernel.
             thread: inserted.map_or(event.thread, |arrival| arrival.thread),
             waited,
             bytes: request.bytes,
@@ -189,7 +188,7 @@ impl RequestMatcher {
             return steps(request, Step::Empty);
         }
         let Some(ended) = self.end(request, request.bytes) else {
-            // A flush of requests that nobody issued is an empty one that is answered.
+            // A completed flush that was never issued is an empty flush.
             if request.op == Op::Flush && self.has_requests {
                 return steps(request, Step::Empty);
             }
@@ -199,7 +198,7 @@ impl RequestMatcher {
             return steps(request, Step::Finished(finished));
         };
         if ended.left > 0 {
-            // The rest of it goes on at the next sector.
+            // The rest of the request continues at the next sector.
             return self.begin((request.end(), request.op), ended);
         }
         let finished = FinishedRequest {
@@ -211,17 +210,17 @@ impl RequestMatcher {
         steps(request, Step::Finished(finished));
     }
 
-    /// Puts a request into what is in flight.
+    /// Adds a request to those in flight.
     fn begin(&mut self, key: Key, begun: InFlight) {
         self.in_flight.entry(key).or_default().push(begun);
         self.in_flight_count += 1;
     }
 
-    /// Takes a request out of what is in flight, with so many bytes of it done.
+    /// Removes a request from those in flight, with `bytes` of it done.
     fn end(&mut self, request: &Request, bytes: u64) -> Option<InFlight> {
         let mut key = (request.sector, request.op);
         if request.bytes == 0 && !self.has_requests && !self.in_flight.contains_key(&key) {
-            // A bio that was worked off piece by piece is at its end.
+            // A bio that completes piece by piece ends here.
             let ends_here = |(known, of): (&Key, &Vec<InFlight>)| {
                 let is_it =
                     known.1 == request.op && of.iter().any(|of| known.0 + of.bytes / 512 == request.sector);
@@ -230,7 +229,7 @@ impl RequestMatcher {
             key = self.in_flight.iter().find_map(ends_here)?;
         }
         let of = self.in_flight.get_mut(&key)?;
-        // The first that was issued, for the others may be of a later client.
+        // The first issued request is taken, since the others may be of a later client.
         let mut ended = if of.is_empty() { return None } else { of.remove(0) };
         if of.is_empty() {
             self.in_flight.remove(&key);

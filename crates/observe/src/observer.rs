@@ -1,4 +1,4 @@
-//! From events to the figures of a recording.
+//! Conversion of events to the figures of a recording.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::matcher::Step;
 use crate::sync_figures::SyncFigures;
 use crate::syncs::{FinishedSync, Processes, Scope};
 
-/// Takes events in the order of their times.
+/// Observer of events, which must be in the order of their times.
 #[derive(Debug)]
 pub struct Observer {
     watched: Vec<WatchedDevice>,
@@ -28,15 +28,15 @@ struct Figures {
     syncs: SyncFigures,
 }
 
-/// Sink of a recording: its figures, and two others that see the same.
+/// Sink of a recording: its figures, and two optional receivers of the same data.
 struct RecordingSink<'a> {
     figures: &'a mut Figures,
-    /// Gets each request when it is issued, with the time when it came.
+    /// Receives each request when it is issued, with its arrival time.
     arrived: Option<&'a mut ArrivalHook<'a>>,
     beside: Option<&'a mut (dyn Sink + 'a)>,
 }
 
-/// Receives a request when it is issued, with the time when it came.
+/// Receiver of a request when it is issued, with its arrival time.
 pub(crate) type ArrivalHook<'a> = dyn FnMut(Nanos, &Request) + 'a;
 
 impl Sink for RecordingSink<'_> {
@@ -74,8 +74,8 @@ impl Sink for RecordingSink<'_> {
 }
 
 impl Observer {
-    /// Returns one of these devices, and of the syncs in `scope`, from `start` on for some `expected` time.
-    /// Syncs of the process `except` are left out.
+    /// Creates an observer for the devices `watched` and for the syncs in `scope`, from `start` on for about
+    /// the `expected` time. Syncs of the process `except` are left out.
     pub fn new(
         watched: Vec<WatchedDevice>,
         scope: Scope,
@@ -89,8 +89,8 @@ impl Observer {
         Self { watched, fold, figures: Figures { devices, syncs: SyncFigures::default() } }
     }
 
-    /// Takes an event. `arrived` is called with a request when it is issued, with the time when it came;
-    /// `beside` receives what is found too.
+    /// Handles an event. `arrived` is called with a request when it is issued, with its arrival time;
+    /// `beside` receives the same results.
     pub fn take<'a>(
         &'a mut self,
         event: Event,
@@ -102,23 +102,24 @@ impl Observer {
         self.fold.take(event, processes, &mut sink);
     }
 
-    /// Notes that `events` events were lost before `at`.
+    /// Records that `events` events were lost before `at`.
     pub fn lost<'a>(&'a mut self, at: Nanos, events: u64, beside: Option<&'a mut (dyn Sink + 'a)>) {
         let mut sink = RecordingSink { figures: &mut self.figures, arrived: None, beside };
         self.fold.lost(at, events, &mut sink);
     }
 
-    /// Returns the counts until now.
+    /// Returns the counts so far.
     pub fn so_far(&self) -> SoFar {
         self.fold.so_far
     }
 
-    /// Returns the writes that failed after the page cache had taken them, by file; times since `start`.
+    /// Returns the failed writes that the page cache had accepted, by file; times since `start`.
     pub fn writeback_errors(&self, start: Nanos, processes: &mut dyn Processes) -> Vec<WritebackError> {
         self.fold.writeback_errors(start, processes)
     }
 
-    /// Takes the files of which such a failure was not taken yet; times since `start`.
+    /// Takes the files of failed writes that the page cache had accepted, if not taken yet; times since
+    /// `start`.
     pub fn take_writeback_errors(
         &mut self,
         start: Nanos,
@@ -127,18 +128,18 @@ impl Observer {
         self.fold.take_writeback_errors(start, processes)
     }
 
-    /// Returns the number of such failures of files that are not told apart, since there were too many.
+    /// Returns the number of failed writes of files beyond the limit, which are not listed individually.
     pub const fn writeback_errors_left_out(&self) -> u64 {
         self.fold.writeback_errors_left_out()
     }
 
-    /// Returns how long all syncs took that may flush a device.
+    /// Returns the latencies of all syncs that may flush a device.
     pub fn sync_latency(&self) -> plumb_measure::Histogram {
         self.figures.syncs.latency()
     }
 
-    /// Returns all that was seen until `end`; more may follow. Of each device also how many completions were
-    /// without data, and whether nothing is on its way.
+    /// Returns all results until `end`; more may follow. The results of each device include the number of
+    /// completions without data, and whether no request is in flight.
     pub fn finish(&mut self, start: Nanos, end: Nanos) -> (Vec<FinishedDevice>, Vec<ObservedSync>) {
         let (fold, devices) = (&self.fold, &mut self.figures.devices);
         let finished = self.watched.iter().filter_map(|of| {
@@ -150,20 +151,20 @@ impl Observer {
     }
 }
 
-/// A device, with what it takes to hold it against its counters.
+/// A device, with the facts for a comparison with its counters.
 #[derive(Debug)]
 pub struct FinishedDevice {
-    /// The figures.
+    /// Figures of the device.
     pub device: ObservedDevice,
-    /// Completions without data.
+    /// Number of completions without data.
     pub empty: u64,
-    /// True if every request was seen from its beginning to its end.
+    /// True if every request was seen from its start to its end.
     pub is_idle: bool,
 }
 
 impl FinishedDevice {
-    /// Adds what the counters say, and whether the events say the same; `None` if they cannot be compared. If
-    /// `is_partial`, events were lost, and counts and rates are those of the counters, over `seconds`.
+    /// Adds the counters, and whether the events agree with them; `None` if they cannot be compared. With
+    /// `is_partial`, events were lost, and counts and rates come from the counters, over `seconds`.
     pub fn with_counters(
         mut self,
         counters: Option<plumb_block::DeviceCounters>,
@@ -253,7 +254,7 @@ mod tests {
         assert_eq!(of.device.read.latency.unwrap().mean, 0.004);
     }
 
-    /// Returns the requests that are kept of these events: when they came, where, how many bytes.
+    /// Returns the requests that are kept of these events: arrival time, offset, length.
     fn kept(events: &[(u64, EventContent)]) -> Vec<(Nanos, u64, u64)> {
         let mut observer = Observer::new(
             vec![WatchedDevice { name: "loop0".to_owned(), number: NUMBER, has_requests: true }],

@@ -1,4 +1,4 @@
-//! Identities of this machine's threads, and the files that their descriptors stand for: /proc (proc(5)).
+//! Identities of the threads of this machine, and the files of their descriptors: /proc (proc(5)).
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,23 +14,23 @@ use crate::file_systems::{FileSystem, FileSystems};
 use crate::inodes;
 use crate::syncs::{Caller, Place, Processes, SyncedFile};
 
-/// Number of refreshes after which threads are looked up again: a number may belong to another thread by
-/// then.
+/// Number of refreshes after which threads are looked up again, since the number may belong to another thread
+/// by then.
 const THREADS_KEPT: u32 = 20;
 /// Number of refreshes after which the mounts are read again.
 const MOUNTS_KEPT: u32 = 200;
 
-/// Looks them up, each once while it is asked for again and again.
+/// Lookup of processes with a cache for repeated queries.
 #[derive(Debug)]
 pub(crate) struct LiveProcesses {
     threads: HashMap<u32, Arc<Caller>>,
     files: HashMap<(u32, u32), Option<SyncedFile>>,
-    /// Files that the descriptors stood for before: one that was closed since is still known by it.
+    /// Earlier files of the descriptors, so that a file closed since is still known.
     earlier: HashMap<(u32, u32), Option<SyncedFile>>,
     refreshed: u32,
-    /// Mounted file systems; `None` until one is looked up.
+    /// Mounted file systems; `None` until the first lookup.
     file_systems: Option<FileSystems>,
-    /// Names of files that may still be looked at to find the path of one.
+    /// Remaining number of directory entries to read in searches for paths.
     names_left: usize,
 }
 
@@ -48,7 +48,7 @@ impl Default for LiveProcesses {
 }
 
 impl LiveProcesses {
-    /// Notes that some time has passed: a descriptor may stand for another file.
+    /// Records that time has passed, so that descriptors may refer to other files.
     pub(crate) fn refresh(&mut self) {
         self.earlier = std::mem::take(&mut self.files);
         self.refreshed += 1;
@@ -94,7 +94,7 @@ impl Processes for LiveProcesses {
     }
 }
 
-/// Returns the process of a thread and those that it descends from; none if it is gone.
+/// Returns the process of a thread and its ancestors; an empty one if the thread has ended.
 fn caller_of(thread: u32) -> Caller {
     let process = status(&LiveTree, thread, "Tgid:").unwrap_or(0);
     let parent = |process: &u32| status(&LiveTree, *process, "PPid:").filter(|parent| *parent > 0);
@@ -102,8 +102,8 @@ fn caller_of(thread: u32) -> Caller {
     Caller { process, parents, name: name(&LiveTree, process), cgroup: cgroup(thread), file: None }
 }
 
-/// Returns the path of a task's cgroup: of the one hierarchy of version 2, else of the controller `blkio`,
-/// else of the first one; empty if the task is gone (cgroups(7), "/proc/PID/cgroup").
+/// Returns the path of a task's cgroup: in the single hierarchy of version 2, otherwise of the controller
+/// `blkio`, otherwise of the first one; empty if the task has ended (cgroups(7), "/proc/PID/cgroup").
 fn cgroup(task: u32) -> String {
     let lines = LiveTree.text(&format!("/proc/{task}/cgroup")).unwrap_or_default();
     let fields = || lines.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
@@ -121,7 +121,7 @@ fn file(thread: u32, fd: u32) -> Option<SyncedFile> {
     Some(SyncedFile { path: fs::read_link(&link).ok()?.to_string_lossy().into_owned(), devices })
 }
 
-/// Reads what the kernel has counted for a process; `None` if it is gone.
+/// Reads the kernel's I/O counters of a process; `None` if it has ended.
 pub(crate) fn io(process: u32) -> Option<ProcessIo> {
     let name = name(&LiveTree, process);
     let text = LiveTree.text(&format!("/proc/{process}/io")).unwrap_or_default();
@@ -135,7 +135,7 @@ pub(crate) fn io(process: u32) -> Option<ProcessIo> {
     })
 }
 
-/// Returns what was counted between two readings.
+/// Returns the difference between two readings.
 pub(crate) fn io_since(before: &ProcessIo, after: ProcessIo) -> ProcessIo {
     let grown = |before: Option<u64>, after: Option<u64>| Some(after?.saturating_sub(before?));
     ProcessIo {

@@ -1,8 +1,8 @@
-//! Requests kept one by one, as blktrace keeps them: what `plumb load`, fio and `plumb cache advise` can do
-//! again.
+//! Individual requests in the format of blktrace, for replay by `plumb load`, fio and `plumb cache advise`.
 //!
-//! Each is a `struct blk_io_trace` (linux/blktrace_api.h) in the byte order of this machine, as it was
-//! queued. Made for reading back, not for blkparse: sequence numbers and processes are left out.
+//! Each is a `struct blk_io_trace` (linux/blktrace_api.h) in the byte order of this machine, with the action
+//! "queued". The format is meant for reading back, not for blkparse: sequence numbers and processes are left
+//! out.
 
 use std::io::{self, Write};
 
@@ -10,24 +10,25 @@ use plumb_block::Nanos;
 
 use crate::event::{Op, Request};
 
-/// The name of the file in a run directory.
+/// Name of the file in a run directory.
 pub const FILE_NAME: &str = "requests.blktrace";
 
-/// The magic with the version in its low byte.
+/// Magic number, with the version in its low byte.
 const MAGIC: u32 = 0x6561_7407;
 /// Action of an event: queued.
 const QUEUED: u32 = 1;
-/// Kinds, as bits above the low half.
+/// Kinds of requests, as bits above the low half.
 const READ: u32 = 1 << 16;
 const WRITE: u32 = 1 << 17;
 const FLUSH: u32 = 1 << 18;
 const DISCARD: u32 = 1 << 29;
 const FUA: u32 = 1 << 31;
 
-/// Writes a request that came so long after the start. What moves no data and flushes nothing is left out.
+/// Writes a request that arrived `at` after the start. Requests without data that are not flushes are left
+/// out.
 ///
 /// # Errors
-/// As write(2).
+/// Fails as write(2) does.
 pub fn write(out: &mut dyn Write, at: Nanos, request: &Request) -> io::Result<()> {
     let kind = match request.op {
         Op::Read => READ,

@@ -23,31 +23,32 @@ use crate::processes::{self, LiveProcesses};
 use crate::target::Target;
 use crate::tracer::Tracer;
 
-/// How often events are fetched.
+/// Interval at which events are fetched.
 pub(crate) const READ_EVERY: Duration = Duration::from_millis(50);
-/// How often events are fetched by an observation that goes on: waking up costs more than a later figure.
+/// Interval at which a continuous observation fetches events: frequent wake-ups cost more than a later
+/// figure.
 const READ_LIVE_EVERY: Duration = Duration::from_millis(200);
-/// Events per second from which on they are fetched as often as for a recording: the buffer of one processor
-/// has room for as many as come in half a second.
+/// Number of events per second from which on they are fetched as often as for a recording: the buffer of one
+/// processor holds the events of half a second at this rate.
 const BUSY_RATE: f64 = 100_000.0;
 
-/// Keeps a request that came so long after the start.
+/// Function that stores a request with its time since the start.
 pub type Keep<'a> = dyn FnMut(Nanos, &Request) -> io::Result<()> + 'a;
 
-/// How to observe.
+/// Options of an observation.
 pub struct Options<'a> {
     /// Duration of the observation.
     pub duration: Nanos,
-    /// True if an observation that is stopped earlier is complete all the same.
+    /// True if an observation that is stopped early still counts as complete.
     pub may_end_early: bool,
     /// True if the calls that make files durable are observed.
     pub syncs: bool,
     /// True if only counters are read.
     pub counters_only: bool,
-    /// Callback for each request of the first device, with its time since the start. That device is the
-    /// uppermost one: devices beneath it would show each request again.
+    /// Callback for each request of the first device, with its time since the start. The first device is the
+    /// topmost one: the devices below it would show each request again.
     pub requests: Option<&'a mut Keep<'a>>,
-    /// Counts the same beside, for the lines of slow events.
+    /// Meter that counts the same events, for the lines of slow events.
     pub meter: Option<&'a Mutex<Meter>>,
 }
 
@@ -56,36 +57,37 @@ struct SharedMeter<'a>(&'a Mutex<Meter>);
 
 impl SharedMeter<'_> {
     fn with<T>(&self, use_it: impl FnOnce(&mut Meter) -> T) -> T {
-        // Counts stay true whatever happened to another thread.
+        // Counts stay correct even if another thread panicked.
         use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// The surroundings of an observation.
+/// Environment of an observation.
 pub struct Surroundings<'a> {
-    /// The time of the counters.
+    /// Clock of the counters.
     pub clock: &'a Arc<dyn Clock>,
-    /// The time of the events: the kernel's monotonic clock.
+    /// Clock of the events: the kernel's monotonic clock.
     pub now: &'a dyn Fn() -> Nanos,
-    /// Becomes true when it is to end early.
+    /// Flag that becomes true when the observation must end early.
     pub stop: &'a AtomicBool,
-    /// Is told how far it is, and may look at what was seen until then.
+    /// Callback that receives the progress, and may read the results so far.
     pub progress: &'a mut dyn FnMut(Nanos, SoFar, &mut Look<'_>),
-    /// Is told of writes that failed after the page cache had taken them, before the progress.
+    /// Callback that receives failed writes that the page cache had accepted, before the progress.
     pub lost: &'a mut LostWrite<'a>,
 }
 
-/// Receives a file when such a write of it has failed for the first time, or since somebody was told.
+/// Callback that receives a file when a write that the page cache had accepted failed for the first time, or
+/// for the first time since a report.
 pub type LostWrite<'a> = dyn FnMut(&WritebackError) + 'a;
 
-/// Look at what was seen of the devices until now, and of the syncs by process.
+/// Function that returns the figures of the devices so far, and the syncs by process.
 pub type Look<'a> = dyn FnMut() -> (Vec<ObservedDevice>, Vec<ObservedSync>) + 'a;
 
-/// Observes `target`. What it cannot see is said in the document; the facts of the run (environment,
-/// directory) are left empty.
+/// Observes `target`. The document states which parts could not be observed; the facts of the run
+/// (environment, directory) are left empty.
 ///
 /// # Errors
-/// If the counters of the devices cannot be read, or events no more.
+/// Fails if the counters of the devices cannot be read, or events can no longer be read.
 pub fn observe(
     target: &Target,
     options: Options<'_>,
@@ -120,7 +122,7 @@ pub fn observe(
     Ok(document)
 }
 
-/// Returns the level of an observation: it judges lost writes alone.
+/// Returns the level of an observation, which depends on lost writes alone.
 fn level(document: &ObservationDocument) -> &'static str {
     match &document.writeback_errors {
         Some(errors) if errors.iter().any(|error| !error.reported) => "danger",
@@ -129,15 +131,15 @@ fn level(document: &ObservationDocument) -> &'static str {
     }
 }
 
-/// Puts the busiest device first where all are observed; else those stay first that the target is directly
-/// on.
+/// Puts the busiest device first if all disks are observed; otherwise the devices directly below the target
+/// stay first.
 fn in_order(target: &Target, devices: &mut [ObservedDevice]) {
     if target.is_all() {
         devices.sort_by_key(|device| std::cmp::Reverse(device.requests()));
     }
 }
 
-/// Returns a tracer, or why nothing can trace.
+/// Returns a tracer, or the reason why tracing is not possible.
 fn tracer(target: &Target, options: &Options<'_>) -> std::result::Result<Tracer, String> {
     if options.counters_only {
         return Err("--counters".to_owned());
@@ -145,13 +147,13 @@ fn tracer(target: &Target, options: &Options<'_>) -> std::result::Result<Tracer,
     Tracer::prepare(&target.devices, options.syncs).map_err(|error| in_one_line(&error))
 }
 
-/// Reads the counters of the devices. One that is gone makes those of all unknown.
+/// Reads the counters of the devices. If one device is gone, all are unknown.
 fn snapshot(target: &Target, clock: &Arc<dyn Clock>) -> Result<StorageSnapshot> {
     let names = target.devices.iter().map(|device| device.name.clone()).collect();
     BlockCounters::new(names, Arc::clone(clock)).read()
 }
 
-/// Events of a tracer on their way to an observer, and to a meter beside it.
+/// Events of a tracer, with their observer and an optional meter.
 struct TracedObservation<'a> {
     tracer: Tracer,
     observer: Observer,
@@ -160,10 +162,10 @@ struct TracedObservation<'a> {
 }
 
 impl TracedObservation<'_> {
-    /// Reads at `at` the events before `until`. `arrived` is told of each request that arrives.
+    /// Reads, at the time `at`, the events before `until`. `arrived` is called for each request that arrives.
     fn read(&mut self, at: Nanos, until: Nanos, mut arrived: impl FnMut(Nanos, &Request)) -> Result<()> {
         let Self { tracer, observer, processes, meter } = self;
-        // Forgotten first: what began before the loss may not be taken to end in what came after it.
+        // The loss is handled first: a request from before it must not end in an event after it.
         let lost = tracer.fetch()?;
         let mut all = |mut beside: Option<&mut Meter>| {
             observer.lost(at, lost, beside.as_deref_mut().map(|meter| meter as &mut dyn Sink));
@@ -179,7 +181,8 @@ impl TracedObservation<'_> {
         Ok(())
     }
 
-    /// Returns the document of what was observed from `start` to `end`, with what the kernel `counted` then.
+    /// Returns the document of the observation from `start` to `end`, with the kernel's counters `counted`
+    /// for that time.
     fn document(
         &mut self,
         start: Nanos,
@@ -273,22 +276,22 @@ fn by_events(
     Ok(document)
 }
 
-/// Surroundings of an observation that goes on.
+/// Environment of a continuous observation.
 pub struct LiveSurroundings<'a> {
-    /// The time of the events: the kernel's monotonic clock.
+    /// Clock of the events: the kernel's monotonic clock.
     pub now: &'a dyn Fn() -> Nanos,
-    /// Becomes true when it is to end.
+    /// Flag that becomes true when the observation must end.
     pub stop: &'a AtomicBool,
-    /// Is called each time that events were read, with the time since the start and the counts until now.
+    /// Function called after each read of events, with the time since the start and the counts so far.
     pub progress: &'a mut dyn FnMut(Nanos, SoFar),
-    /// Is told of writes that failed after the page cache had taken them.
+    /// Callback that receives failed writes that the page cache had accepted.
     pub lost: &'a mut LostWrite<'a>,
 }
 
-/// Observes `target` until it is stopped, and has `meter` count it.
+/// Observes `target` until it is stopped, and counts the events in `meter`.
 ///
 /// # Errors
-/// If tracing is not possible here, or no more.
+/// Fails if tracing is not possible, or no longer possible.
 pub fn observe_live(
     target: &Target,
     syncs: bool,
@@ -323,8 +326,7 @@ pub fn observe_live(
     tracer.turn(false)
 }
 
-/// Returns what is to be said of requests that were to be kept: of which device they are, and why not all
-/// are.
+/// Returns the notes on requests that had to be stored: their device, and why some are missing.
 fn notes_on_requests(target: &Target, not_kept: Option<io::Error>) -> Vec<String> {
     let first = target.devices.first().filter(|_| target.devices.len() > 1);
     let alone = first.map(|device| format!("Only the requests of {} were kept.", device.name));
@@ -356,7 +358,7 @@ fn by_counters(
             (devices, Vec::new())
         });
     }
-    // An end that came while progress was shown leaves what was done since the last reading.
+    // If the end came during the display of progress, the activity since the last reading is still missing.
     counted.take(snapshot(target, clock)?)?;
     let interrupted = (!is_whole && !options.may_end_early).then(|| "interrupted".to_owned());
     let not_kept = options.requests.is_some().then(|| format!("no request was recorded: {why}"));
@@ -418,7 +420,7 @@ mod tests {
         observed_with(Options { requests, ..by_counters_for(Nanos(1)) }, false)
     }
 
-    /// Returns whether an observation by counters is complete, and why not.
+    /// Returns true if an observation by counters is complete, and otherwise the reason.
     fn observed_with(options: Options<'_>, is_stopped: bool) -> (bool, Option<String>) {
         let target = Target {
             shown: "nothing".to_owned(),

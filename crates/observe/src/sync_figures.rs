@@ -8,16 +8,16 @@ use plumb_report::document::observation::ObservedSync;
 use crate::event::SyncCall;
 use crate::syncs::FinishedSync;
 
-/// Processes with calls that are told apart. Each call of one has a histogram of its own, and a machine that
-/// is observed for a day may start millions of processes.
+/// Number of processes whose calls are listed individually. Each call of a process has a separate histogram,
+/// and a machine may start millions of processes in a day of observation.
 const KEYS_MAX: usize = 256;
-/// Name of the row of all other processes.
+/// Name of the row for all other processes.
 const OTHERS: &str = "others";
 
-/// Whose calls, which, and whether they are known to be of what is observed.
+/// Process number and name, system call, and whether the calls are known to be of the target.
 type Key = (u32, String, SyncCall, bool);
 
-/// The calls so far.
+/// Calls so far.
 #[derive(Debug, Default)]
 pub(crate) struct SyncFigures {
     by: BTreeMap<Key, Calls>,
@@ -31,7 +31,7 @@ struct Calls {
 }
 
 impl SyncFigures {
-    /// Counts one.
+    /// Counts a call.
     pub(crate) fn take(&mut self, sync: &FinishedSync) {
         let mut key = (sync.caller.process, sync.caller.name.clone(), sync.call, sync.counted);
         if self.by.len() >= KEYS_MAX && !self.by.contains_key(&key) {
@@ -45,7 +45,7 @@ impl SyncFigures {
         }
     }
 
-    /// Returns how long all of them took that may flush a device.
+    /// Returns the latencies of all calls that may flush a device.
     pub(crate) fn latency(&self) -> Histogram {
         let mut all = Histogram::new();
         let flushing = self.by.iter().filter(|(key, _)| key.2 != SyncCall::SyncFileRange && key.3);
@@ -53,7 +53,7 @@ impl SyncFigures {
         all
     }
 
-    /// Returns all of them, in so many seconds; those first on which most time was spent.
+    /// Returns all calls, over `seconds`, in descending order of total time.
     pub(crate) fn finish(&self, seconds: f64) -> Vec<ObservedSync> {
         let mut all: Vec<_> = self.by.iter().collect();
         all.sort_by_key(|(_, calls)| std::cmp::Reverse(calls.latency.sum_ns()));

@@ -1,4 +1,4 @@
-//! Calls that make data durable, from the events of their beginning and end to finished ones with their
+//! Calls that make data durable: conversion of their begin and end events to finished calls with their
 //! callers.
 
 use std::collections::{BTreeSet, HashMap};
@@ -14,15 +14,15 @@ use crate::tasks::Tasks;
 /// Caller of a sync, and the file of the call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caller {
-    /// The process; 0 if it is gone.
+    /// Process number; 0 if the process has ended.
     pub process: u32,
-    /// The processes that it descends from, the nearest first.
+    /// Ancestors of the process, the nearest first.
     pub parents: Vec<u32>,
     /// Name of the process.
     pub name: String,
-    /// Path of its cgroup, as `/proc/PID/cgroup` has it; empty if it is not known.
+    /// Path of the process's cgroup, as in `/proc/PID/cgroup`; empty if unknown.
     pub cgroup: String,
-    /// The file; `None` if the call names none, or it is no longer open.
+    /// File of the call; `None` if the call has no file, or it is no longer open.
     pub file: Option<SyncedFile>,
 }
 
@@ -31,44 +31,43 @@ pub struct Caller {
 pub struct SyncedFile {
     /// Path as the kernel names it.
     pub path: String,
-    /// The number of the device that it is on, and, if it is a device itself, that device's, as stat(2) has
-    /// them.
+    /// Number of the device that holds the file, and for a device file also the number of the device that it
+    /// stands for, as stat(2) returns them.
     pub devices: Vec<u64>,
 }
 
-/// Place of a file that is known by its inode number.
+/// Place of a file with a known inode number.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
-    /// A path that leads to it, where one is known.
+    /// A path to the file, if known.
     pub path: Option<String>,
-    /// The kernel's name of the device that its file system is on; the source of the mount, or
-    /// `MAJOR:MINOR`, where there is no single one.
+    /// Kernel name of the device of the file's file system; the source of the mount, or `MAJOR:MINOR`, if
+    /// there is no single device.
     pub device: String,
-    /// Mount point of its file system.
+    /// Mount point of the file's file system.
     pub mount_point: Option<String>,
-    /// Type of its file system.
+    /// Type of the file's file system.
     pub file_system: Option<String>,
-    /// Numbers of the device, as stat(2) has them.
+    /// Numbers of the device, as stat(2) returns them.
     pub devices: Vec<u64>,
 }
 
-/// Knows the processes and files of this machine.
+/// Lookup of the processes and files of this machine.
 pub trait Processes {
-    /// Returns whose thread this is, and what its descriptor `fd` stands for.
+    /// Returns the process of a thread, and the file of its descriptor `fd`.
     fn caller(&mut self, thread: u32, fd: Option<u32>) -> Caller;
 
-    /// Returns whose thread this is, without a file.
+    /// Returns the process of a thread, without a file.
     fn process(&mut self, thread: u32) -> Arc<Caller> {
         Arc::new(self.caller(thread, None))
     }
 
-    /// Returns the file system with this number, as events have it.
+    /// Returns the file system with this device number, as in events.
     fn file_system(&mut self, _: u32) -> Option<Arc<FileSystem>> {
         None
     }
 
-    /// Returns the file system that a request of a device is of: by its place there, or because it is the
-    /// only one.
+    /// Returns the file system of a request of a device: by its sector there, or because it is the only one.
     fn file_system_at(&mut self, _: u32, _: Option<u64>) -> Option<Arc<FileSystem>> {
         None
     }
@@ -78,14 +77,14 @@ pub trait Processes {
         None
     }
 
-    /// Returns what holds a file whose path is this, if it is known.
+    /// Returns the place of a file with this path, if known.
     fn place(&mut self, _: Inode, path: Option<String>) -> Place {
         Place { path, ..Place::default() }
     }
 }
 
-/// Returns the cgroup of a thread that has ended: that of the nearest of those that made it which has not;
-/// empty if there is none. A child begins in the cgroup of its parent.
+/// Returns the cgroup of a thread that has ended: that of its nearest ancestor that still runs; empty if
+/// there is none. A child begins in the cgroup of its parent.
 pub(crate) fn cgroup_of_ended(tasks: &Tasks, thread: u32, processes: &mut dyn Processes) -> String {
     let cgroups = tasks.lineage(thread).skip(1).map(|task| processes.process(task).cgroup.clone());
     cgroups.into_iter().find(|cgroup| !cgroup.is_empty()).unwrap_or_default()
@@ -94,17 +93,17 @@ pub(crate) fn cgroup_of_ended(tasks: &Tasks, thread: u32, processes: &mut dyn Pr
 /// Processes whose calls count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// Everybody's.
+    /// Calls of all processes.
     All,
-    /// Calls of a process and of all that descend from it: the server processes of a database are children of
-    /// the one that was started.
+    /// Calls of a process and of its descendants: the server processes of a database are children of the
+    /// process that was started.
     Process(u32),
-    /// Calls on files and devices with these numbers, as stat(2) has them. sync(2), which is of all devices,
-    /// and calls of which it is not known where the file is are told too, and not counted among them.
+    /// Calls on files and devices with these numbers, as stat(2) returns them. sync(2), which affects all
+    /// devices, and calls with an unknown file are listed too, but not counted among them.
     Devices(BTreeSet<u64>),
 }
 
-/// Side of a call's file: on what is observed, or elsewhere.
+/// Location of the file of a call: on the target, or elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Here,
@@ -113,8 +112,9 @@ enum Side {
 }
 
 impl Scope {
-    /// Returns where a call was made. The file system itself knows best, then the descriptor; and who asks a
-    /// device for something while it syncs, syncs what is on it.
+    /// Returns the location of the file of a call. The report of the file system has priority, then the
+    /// descriptor; otherwise a thread that sends a request to a device during its sync is assumed to sync
+    /// data on that device.
     fn side(&self, caller: &Caller, begun: &Begun) -> Side {
         let here = match self {
             Self::All => Some(true),
@@ -133,8 +133,8 @@ impl Scope {
         }
     }
 
-    /// Returns true if a file is observed that is on these devices, by their numbers as stat(2) has them. Of
-    /// a process all are: whose write it was that failed is not known.
+    /// Returns true if a file on these devices, by their numbers as stat(2) returns them, is part of the
+    /// target. If the target is a process all files are, since the writer of a failed write is unknown.
     pub(crate) fn holds(&self, inode: Inode, numbers: &[u64]) -> bool {
         match self {
             Self::All | Self::Process(_) => true,
@@ -151,12 +151,12 @@ impl Scope {
     }
 }
 
-/// The calls so far.
+/// Calls so far.
 #[derive(Debug)]
 pub(crate) struct Syncs {
-    /// Whose calls count.
+    /// Scope of the calls that count.
     pub(crate) scope: Scope,
-    /// Not looked at: plumb itself.
+    /// Process that is ignored: plumb itself.
     except: u32,
     begun: HashMap<u32, Begun>,
     pub(crate) tasks: Tasks,
@@ -167,19 +167,19 @@ pub(crate) struct Syncs {
 pub struct FinishedSync {
     /// System call.
     pub call: SyncCall,
-    /// Time that it took.
+    /// Length of the call.
     pub took: Nanos,
-    /// True if it succeeded.
+    /// True if the call succeeded.
     pub is_done: bool,
-    /// Whose it was.
+    /// Caller of the call.
     pub caller: Caller,
-    /// True if it is known to be of what is observed.
+    /// True if the call is known to be of the target.
     pub counted: bool,
-    /// Number of the file system that it was of, as events have it, where that is known.
+    /// Device number of the synced file system, as in events, if known.
     pub device: Option<u32>,
 }
 
-/// The name of a process that had ended, and that had begun before it was observed.
+/// Name of a process that has ended and had begun before the observation.
 const NOT_KNOWN: &str = "ended";
 
 #[derive(Debug, Clone, Copy)]
@@ -187,13 +187,13 @@ struct Begun {
     at: Nanos,
     call: SyncCall,
     fd: Option<u32>,
-    /// True if the file is on what is observed; `None` until its file system has said where it is.
+    /// True if the file is on the target; `None` until its file system has reported its location.
     is_told_here: Option<bool>,
-    /// Number of that file system.
+    /// Device number of the file's file system, as the file system reported it.
     device: Option<u32>,
-    /// True if the thread has asked for something of a device that is observed.
+    /// True if the thread has sent a request to an observed device.
     asked_here: bool,
-    /// The device that it last asked for something.
+    /// Last device to which the thread sent a request.
     asked: Option<u32>,
 }
 
@@ -206,12 +206,12 @@ struct SyncEnd {
 }
 
 impl Syncs {
-    /// Creates an empty count. Syncs of the process `except` are left out.
+    /// Creates an empty record of calls. Syncs of the process `except` are left out.
     pub(crate) fn new(scope: Scope, except: u32) -> Self {
         Self { scope, except, begun: HashMap::new(), tasks: Tasks::default() }
     }
 
-    /// Notes that a thread begins a sync.
+    /// Records that a thread begins a sync.
     pub(crate) fn began(&mut self, at: Nanos, thread: u32, call: SyncCall, fd: Option<u32>) {
         self.begun.insert(
             thread,
@@ -219,8 +219,8 @@ impl Syncs {
         );
     }
 
-    /// Notes that the file system says on which device the file is that a thread makes durable, perhaps
-    /// without a call. An msync may be of several files.
+    /// Records the file system's report of the device of a file that a thread makes durable, perhaps without
+    /// a call. An msync may affect several files.
     pub(crate) fn told(&mut self, at: Nanos, thread: u32, device: u32) {
         let is_here = self.scope.is_of(device);
         match self.begun.get_mut(&thread).filter(|begun| begun.call != SyncCall::None) {
@@ -237,7 +237,7 @@ impl Syncs {
         }
     }
 
-    /// The file system has done it: of what no call asks for that is the end.
+    /// Records that the file system finished a sync: a sync without a call ends here.
     pub(crate) fn synced(
         &mut self,
         at: Nanos,
@@ -250,7 +250,7 @@ impl Syncs {
         self.finished(SyncEnd { at, thread, is_done }, begun, processes)
     }
 
-    /// Notes that a thread asks a device for something.
+    /// Records that a thread sends a request to a device.
     pub(crate) fn asked(&mut self, thread: u32, device: u32) {
         if let Some(begun) = self.begun.get_mut(&thread) {
             begun.asked_here |= self.scope.is_of(device);
@@ -258,8 +258,7 @@ impl Syncs {
         }
     }
 
-    /// Fills in what is known of a caller that has ended: its name, and for a scope that asks for them those
-    /// that it descends from.
+    /// Sets the known facts of a caller that has ended: its name, and its ancestors if the scope needs them.
     fn put_ended(&self, caller: &mut Caller, thread: u32, processes: &mut dyn Processes) {
         caller.name = self.tasks.name(thread).unwrap_or_else(|| NOT_KNOWN.to_owned());
         caller.cgroup = cgroup_of_ended(&self.tasks, thread, processes);
@@ -273,7 +272,7 @@ impl Syncs {
         }
     }
 
-    /// Returns the sync of a thread that has ended; `None` if it is of no interest.
+    /// Returns the sync of a thread that has ended; `None` if it is not relevant.
     pub(crate) fn ended(
         &mut self,
         at: Nanos,
@@ -281,7 +280,7 @@ impl Syncs {
         is_done: bool,
         processes: &mut dyn Processes,
     ) -> Option<FinishedSync> {
-        // Not every file system says when it has done what no call asks for.
+        // Not every file system reports the end of a sync without a call.
         let begun = self.begun.remove(&thread).filter(|begun| begun.call != SyncCall::None)?;
         self.finished(SyncEnd { at, thread, is_done }, begun, processes)
     }
@@ -313,14 +312,14 @@ impl Syncs {
         })
     }
 
-    /// Notes that a thread has ended. Not every file system says when it has done what no call asked for, and
-    /// nothing else would say that it is over.
+    /// Records that a thread has ended. Not every file system reports the end of a sync without a call, and
+    /// no other event would show it.
     pub(crate) fn thread_ended(&mut self, thread: u32) {
         self.begun.remove(&thread);
         self.tasks.ended(thread);
     }
 
-    /// Notes that events were lost: which calls go on is no longer known.
+    /// Records that events were lost: the calls in progress are no longer known.
     pub(crate) fn forget(&mut self) {
         self.begun.clear();
         self.tasks.forget();
@@ -334,7 +333,7 @@ mod tests {
     use super::*;
     use crate::sync_figures::SyncFigures;
 
-    /// Syncs with the figures that are made of them.
+    /// Syncs, with their figures.
     struct CountedSyncs(Syncs, SyncFigures);
 
     impl Deref for CountedSyncs {
@@ -422,7 +421,7 @@ mod tests {
         }
     }
 
-    /// A sync of each of these threads, which end at once; `during` happens in it.
+    /// Takes a sync of each of these threads, which end at once; calls `during` within it.
     fn ended(syncs: &mut CountedSyncs, threads: &[u32], during: fn(&mut CountedSyncs, u32)) {
         for thread in threads {
             syncs.began(Nanos::millis(1), *thread, SyncCall::Fdatasync, Some(3));

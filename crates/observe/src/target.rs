@@ -1,4 +1,4 @@
-//! Target of an observation: the devices beneath what was named, and whose syncs count.
+//! Target of an observation: the devices below the named object, and the scope of the syncs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,10 +16,10 @@ use plumb_path::survey::survey_path;
 use crate::device::WatchedDevice;
 use crate::syncs::Scope;
 
-/// Largest number of places of a process for which the devices beneath are looked up.
+/// Largest number of open files of a process whose devices are looked up.
 const PLACES_MAX: usize = 32;
 
-/// Target as named.
+/// Target as named by the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestedTarget {
     /// A path, or a block device.
@@ -35,11 +35,11 @@ pub enum RequestedTarget {
 pub struct Target {
     /// Name as typed.
     pub shown: String,
-    /// The devices, those first that it is directly on.
+    /// Devices, those directly below the target first.
     pub devices: Vec<WatchedDevice>,
     /// Processes whose syncs count.
     pub scope: Scope,
-    /// The process, if it is one.
+    /// Process number, if the target is a process.
     pub process: Option<u32>,
     /// Notes for the user on the choice.
     pub notes: Vec<String>,
@@ -68,7 +68,7 @@ impl fmt::Display for NoTarget {
 impl std::error::Error for NoTarget {}
 
 impl RequestedTarget {
-    /// Parses what was typed: a number is a process, and a file with such a name is `./1234`.
+    /// Parses the typed name: a number is a process; a file with such a name must be written as `./1234`.
     pub fn parse(typed: &str) -> Self {
         typed.parse().map_or_else(|_| Self::Place(typed.to_owned()), Self::Process)
     }
@@ -76,7 +76,7 @@ impl RequestedTarget {
     /// Finds the devices.
     ///
     /// # Errors
-    /// If there are none, or it is not there.
+    /// Fails if there are no devices, or the target does not exist.
     pub fn find(&self) -> Result<Target, NoTarget> {
         let shown = match self {
             Self::Place(place) => place.clone(),
@@ -84,7 +84,8 @@ impl RequestedTarget {
             Self::All => "all disks".to_owned(),
         };
         let no = |reason: String| {
-            // The survey says what it cannot survey, which is what cannot be observed.
+            // The error of the survey starts with the target, which the caller names as well, so that prefix
+            // is removed.
             let own = reason.strip_prefix(&format!("cannot survey {shown}: ")).map(str::to_owned);
             NoTarget { shown: shown.clone(), reason: own.unwrap_or(reason) }
         };
@@ -116,7 +117,7 @@ impl RequestedTarget {
             }
             let name = disk.unwrap_or(name);
             if devices.iter().all(|known| known.name != name) {
-                // Only what is there has a number.
+                // Only an existing device has a number.
                 let number = device_number(&name).map(|number| WatchedDevice {
                     has_requests: Path::new("/sys/class/block").join(&name).join("mq").is_dir(),
                     number,
@@ -134,7 +135,7 @@ impl RequestedTarget {
     }
 }
 
-/// Returns every device that holds data and is no part of another one.
+/// Returns every device that holds data and is not a part of another one.
 fn all(inventory: &Inventory) -> Vec<String> {
     let holds = |block: &&plumb_linux::inventory::Block| {
         !matches!(block.kind, BlockKind::Partition | BlockKind::Removable)
@@ -144,7 +145,8 @@ fn all(inventory: &Inventory) -> Vec<String> {
     inventory.blocks().filter(holds).map(|block| block.name.clone()).collect()
 }
 
-/// Returns the devices of a path or a block device, and the numbers of what is on them.
+/// Returns the devices below a path or a block device, and the numbers of the file systems and devices on
+/// them.
 fn of_place(place: &str, inventory: &Inventory) -> Result<(Vec<String>, BTreeSet<u64>), String> {
     let found = fs::metadata(place).ok();
     let block = match &found {
@@ -152,7 +154,7 @@ fn of_place(place: &str, inventory: &Inventory) -> Result<(Vec<String>, BTreeSet
             inventory.by_number(DeviceNumber::from_stat(found.rdev()))
         }
         Some(_) => None,
-        // The kernel's name of a device.
+        // The name is the kernel name of a device.
         None => inventory.get(place),
     };
     if let Some(block) = block {
@@ -163,8 +165,8 @@ fn of_place(place: &str, inventory: &Inventory) -> Result<(Vec<String>, BTreeSet
     Ok((names, found.iter().map(MetadataExt::dev).collect()))
 }
 
-/// Returns the numbers by which stat(2) knows what is on a device: itself and what stands on it, and the file
-/// systems there.
+/// Returns the numbers that stat(2) shows for files and devices on a device: the device, the devices above
+/// it, and the file systems there.
 fn numbers_on(name: &str, inventory: &Inventory) -> BTreeSet<u64> {
     let blocks = inventory.get(name).into_iter().chain(inventory.above(name));
     let mut numbers = BTreeSet::new();
@@ -176,8 +178,8 @@ fn numbers_on(name: &str, inventory: &Inventory) -> BTreeSet<u64> {
     numbers
 }
 
-/// Returns the devices beneath what a process has open, and beneath its working directory; and of what it
-/// could not be told, with the reason.
+/// Returns the devices below the open files of a process and its working directory, and the places whose
+/// devices could not be found, with the reason.
 fn of_process(process: u32, inventory: &Inventory) -> Result<(Vec<String>, Vec<String>), String> {
     let place = |name: &str| format!("/proc/{process}/{name}");
     let entries = fs::read_dir(place("fd")).map_err(|error| {
@@ -195,7 +197,7 @@ fn of_process(process: u32, inventory: &Inventory) -> Result<(Vec<String>, Vec<S
             continue;
         }
         tried += 1;
-        // Another place on the same device may be one that can be reached.
+        // Another place on the same device may be accessible.
         match of_place(&link.to_string_lossy(), inventory) {
             Ok((more, _)) => {
                 seen.insert(number);
@@ -212,8 +214,8 @@ fn of_process(process: u32, inventory: &Inventory) -> Result<(Vec<String>, Vec<S
     Ok((names, untold.collect()))
 }
 
-/// Says which files of a process are flushed at each write without a call that asks for it; `None` if there
-/// are none.
+/// Returns a description of the files of a process that are flushed at each write without a sync call; `None`
+/// if there are none.
 fn synchronous_files(process: u32) -> Option<String> {
     let directory = format!("/proc/{process}/fd");
     let names = fs::read_dir(&directory).ok()?.flatten();
@@ -237,7 +239,7 @@ fn synchronous_files(process: u32) -> Option<String> {
     })
 }
 
-/// Returns whether the flags of a descriptor have O_DSYNC, which O_SYNC includes: `/proc/PID/fdinfo/N`, in
+/// Returns true if the flags of a descriptor have O_DSYNC, which O_SYNC includes: `/proc/PID/fdinfo/N`, in
 /// octal (proc(5)).
 fn is_opened_synchronous(info: &str) -> bool {
     let flags = field::<String>(info, "flags:").and_then(|flags| u32::from_str_radix(&flags, 8).ok());

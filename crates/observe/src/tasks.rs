@@ -1,13 +1,14 @@
-//! The tasks that began while it was observed: one that ends before it is looked up is known by nothing else.
+//! Tasks that began during the observation: a task that ends before it is looked up is known only from its
+//! events.
 
 use std::collections::HashMap;
 
 use plumb_block::Nanos;
 
-/// A name as the kernel has it; zeroes follow.
+/// Name from the kernel, padded with zeroes.
 pub(crate) type Name = [u8; 16];
 
-/// Knows the tasks that have not ended. Each is forgotten at its end, so it takes room for those that run.
+/// Tasks that have not ended. Each is removed at its end, so the memory depends on the running tasks.
 #[derive(Debug, Default)]
 pub(crate) struct Tasks {
     by_number: HashMap<u32, Task>,
@@ -16,27 +17,27 @@ pub(crate) struct Tasks {
 #[derive(Debug, Clone, Copy)]
 struct Task {
     name: Name,
-    /// The task that made it and when; `None` of one that had begun before it was observed.
+    /// Parent task and time of creation; `None` for a task that began before the observation.
     made: Option<(u32, Nanos)>,
 }
 
 impl Tasks {
-    /// Notes that `parent` makes `task`, a process or a thread.
+    /// Records that `parent` creates `task`, a process or a thread.
     pub(crate) fn began(&mut self, at: Nanos, parent: u32, task: u32, name: Name) {
         self.by_number.insert(task, Task { name, made: Some((parent, at)) });
     }
 
-    /// Names a task from now on.
+    /// Sets the name of a task.
     pub(crate) fn named(&mut self, task: u32, name: Name) {
         self.by_number.entry(task).or_insert(Task { name, made: None }).name = name;
     }
 
-    /// Notes that a task has ended; what it did before has been taken.
+    /// Records that a task has ended; its earlier events have been handled.
     pub(crate) fn ended(&mut self, task: u32) {
         self.by_number.remove(&task);
     }
 
-    /// Notes that events were lost: who began and who ended is no longer known.
+    /// Records that events were lost: the begin and the end of tasks are no longer known.
     pub(crate) fn forget(&mut self) {
         self.by_number.clear();
     }
@@ -48,10 +49,10 @@ impl Tasks {
         Some(String::from_utf8_lossy(&name[..length]).into_owned())
     }
 
-    /// Returns a task and those that it descends from, the nearest first, up to one that began before it was
-    /// observed, or has ended.
+    /// Returns a task and its ancestors, the nearest first, up to one that began before the observation or
+    /// has ended.
     pub(crate) fn lineage(&self, task: u32) -> impl Iterator<Item = u32> {
-        // The number of one that has ended may be another's by now: that one is younger than its supposed
+        // The number of an ended parent may belong to a new task, which is then younger than its supposed
         // child.
         let parent =
             |(task, until): &(u32, Nanos)| self.by_number.get(task)?.made.filter(|(_, began)| began < until);

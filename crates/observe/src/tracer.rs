@@ -1,4 +1,4 @@
-//! The events of some devices and of the calls that make files durable, as the kernel's tracing has them.
+//! Events of some devices and of the calls that make files durable, read from the kernel's tracing.
 
 use plumb_block::{Errno, Error, ErrorKind, Nanos, Result};
 use plumb_linux::tracing::instance::device_filter;
@@ -11,7 +11,7 @@ use crate::decode::{
 use crate::device::WatchedDevice;
 use crate::event::Event;
 
-/// Size of each processor's buffer, in KiB: room for a million events a second that are fetched every
+/// Size of each processor's buffer, in KiB: enough for a million events a second, fetched every
 /// [`READ_EVERY`](crate::session::READ_EVERY).
 const BUFFER_KIB: &str = "4096";
 /// Maximum delay between an event's timestamp and its arrival.
@@ -20,26 +20,26 @@ const LATE_MAX: Nanos = Nanos::millis(2);
 /// No such file or directory.
 const ENOENT: Errno = Errno(2);
 
-/// Reads them. Nothing is traced before it is told to.
+/// Reader of the events. Tracing is off until it is turned on.
 #[derive(Debug)]
 pub(crate) struct Tracer {
-    /// Closed before the instance is removed.
+    /// Buffers, which are closed before the instance is removed.
     buffers: Buffers,
     instance: Instance,
     decoder: Decoder,
     merged: MergedEvents,
-    /// Reason why the calls are not seen.
+    /// Reason why calls are not visible.
     pub(crate) no_syncs: Option<String>,
-    /// True if the kernel says which writes failed after the page cache had taken them.
+    /// True if the kernel reports failed writes that the page cache had accepted.
     pub(crate) sees_writeback_errors: bool,
 }
 
 impl Tracer {
-    /// Prepares to trace these devices, and the calls too if `syncs` are wanted.
+    /// Prepares to trace these devices, and also the calls if `syncs` is true.
     ///
     /// # Errors
-    /// If tracing is not possible here: who is not root, a container, a kernel without the events of block
-    /// devices.
+    /// Fails if tracing is not possible: without root, in a container, or on a kernel without the events of
+    /// block devices.
     pub(crate) fn prepare(devices: &[WatchedDevice], syncs: bool) -> Result<Self> {
         let instance = Instance::make(&Tracefs::open()?, "observe")?;
         instance.write("tracing_on", "0")?;
@@ -89,19 +89,19 @@ impl Tracer {
         })
     }
 
-    /// Begins, or ends: events until then are still read.
+    /// Turns tracing on or off; events from before can still be read.
     ///
     /// # Errors
-    /// As write(2).
+    /// Fails as write(2) does.
     pub(crate) fn turn(&self, on: bool) -> Result<()> {
         self.instance.write("tracing_on", if on { "1" } else { "0" })
     }
 
-    /// Reads what is there. Says how many events were lost since the last time: some of those that are there
-    /// now came after these.
+    /// Reads the available events. Returns the number of events lost since the last call; some of the
+    /// available events are later than the lost ones.
     ///
     /// # Errors
-    /// As read(2).
+    /// Fails as read(2) does.
     pub(crate) fn fetch(&mut self) -> Result<u64> {
         let (decoder, merged) = (&self.decoder, &mut self.merged);
         self.buffers.drain(|record| {
@@ -111,13 +111,13 @@ impl Tracer {
         })
     }
 
-    /// Takes what was read, in order, but the latest before `now`.
+    /// Takes the events that were read, in order, without the most recent ones before `now`.
     pub(crate) fn before(&mut self, now: Nanos) -> impl Iterator<Item = Event> {
         self.merged.take_before(now.since(LATE_MAX))
     }
 }
 
-/// Learns an event and turns it on, for what passes the filter.
+/// Learns an event and enables it with a filter.
 fn enable(
     instance: &Instance,
     decoder: &mut Decoder,

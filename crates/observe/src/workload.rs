@@ -1,16 +1,17 @@
-//! A workload of the same kind as what was observed, in plumb's own terms: sizes, mix, places, syncs, and
-//! when requests come.
+//! A workload with the characteristics of an observation, as a scenario of plumb: sizes, mix, places, syncs,
+//! and arrival times.
 //!
-//! Reads, writes and trims are jobs of their own that run at the same time, each at its own rate, so that
-//! each has the sizes, the places and the arrivals of its direction. Where whole percents do not hold the
-//! mean size, rare sizes are a job apart; where a whole number of writes does not hold the rate of flushes,
-//! two jobs take turns in it.
+//! Reads, writes and trims are separate jobs that run at the same time, each at its own rate, so that each
+//! has the sizes, the places and the arrivals of its direction. If whole percents cannot represent the mean
+//! size, rare sizes are a separate job; if a whole number of writes cannot represent the rate of flushes, two
+//! jobs share the writes.
 //!
 //! # Limitations
-//! Where requests come at random but there are few of them, they come regularly instead: the last of a few
-//! random arrivals would set the length of the run, and with it every rate. Requests come on a schedule: a
-//! program that would have asked for less on a slower device, or for more on a faster one, is not there.
-//! Places are drawn over all that was touched, whatever parts of it were touched more often.
+//! If only a few requests arrive at random, the workload has them at regular intervals instead: the last of a
+//! few random arrivals would determine the length of the run, and with it every rate. Requests follow a
+//! schedule: the workload does not represent a program that would send fewer requests on a slower device, or
+//! more on a faster one. Places are drawn over the whole accessed range, even if parts of it were accessed
+//! more often.
 
 use std::num::NonZeroU32;
 
@@ -21,30 +22,30 @@ use plumb_workload::{
     Scenario, Span, Stop, Workload,
 };
 
-/// The mean size may be off by this share.
+/// Largest relative error of the mean size.
 const MEAN_ERROR: f64 = 0.02;
 /// Share of the requests from which on a size is common.
 const COMMON: f64 = 0.05;
-/// One job has at most so many sizes; others count as their neighbours.
+/// Largest number of sizes of one job; requests of other sizes are added to the nearest size.
 const SIZES_MAX: usize = 16;
 /// Largest number of times that rare sizes are split off into a job of their own.
 const CLASSES_MAX: usize = 4;
-/// Writes for each flush from which a whole number is close enough.
+/// Number of writes per flush from which on a whole number is accurate enough.
 const WRITES_PER_FLUSH_WHOLE: f64 = 8.0;
 /// Share below which an operation counts as absent, and above whose complement it counts as the only one.
 const SOME: f64 = 0.05;
-/// The deepest queue that is asked for.
+/// Largest queue depth of a workload.
 const DEPTH_MAX: u64 = 1024;
-/// Random arrivals of so many requests take the time that their rate says within 10 %, three standard
-/// deviations: the deviation is the time divided by the root of their number.
+/// Smallest number of random arrivals whose total time is within 10 % of the expected one, which is three
+/// standard deviations: the deviation is the time divided by the root of their number.
 const RANDOM_MIN: f64 = 1000.0;
-/// Pauses are a little shorter, so that bursts keep up with the rate.
+/// Factor that shortens pauses a little, so that bursts keep up with the rate.
 const PAUSE_SHARE: f64 = 0.9;
-/// Offsets that are scaled are whole multiples of so many bytes: no logical block is larger.
+/// Scaled offsets are multiples of this number of bytes: no logical block is larger.
 const GRID: u64 = 4096;
 
-/// Target that a workload is made for unless another is named: a simulated drive, so that nothing is
-/// overwritten by a workload that is run as it was printed.
+/// Default target of a workload: a simulated drive, so that a workload that is run as printed overwrites
+/// nothing.
 pub const DESTINATION: &str = "sim:nearline-4tb";
 
 /// Target of a workload.
@@ -54,13 +55,13 @@ pub struct Destination {
     pub name: String,
     /// Size of the target.
     pub size: Bytes,
-    /// True if it takes trims.
+    /// True if the target supports trims.
     pub takes_trims: bool,
 }
 
 impl Destination {
     /// Returns the range of the target for the bytes from `from` until `until` of a device whose last used
-    /// byte is before `end`. If that is beyond the target, all ranges of the device are scaled by the same
+    /// byte is before `end`. If `end` is beyond the target, all ranges of the device are scaled by one
     /// factor. The range has at least `longest` bytes.
     fn range(&self, from: u64, until: u64, end: u64, longest: u64) -> ByteRange {
         let whole = |bytes: u64| bytes - bytes % GRID;
@@ -74,8 +75,8 @@ impl Destination {
     }
 }
 
-/// Builds a workload for `target` that reproduces what was observed on `device` in `seconds`; `None` if
-/// nothing was observed. What the workload leaves out is in the notes.
+/// Builds a workload for `target` that reproduces the observation of `device` over `seconds`; `None` if there
+/// were no requests. The notes list the parts that are left out.
 pub fn scenario(
     device: &ObservedDevice,
     seconds: f64,
@@ -97,13 +98,13 @@ pub fn scenario(
             notes.push(format!("{} trims are left out: {} takes none.", direction.ios, target.name));
             continue;
         }
-        // Fewer than there were requests, if events were lost.
+        // This is less than the number of requests if events were lost.
         let all = direction.sizes.iter().map(|size| size.ios).sum::<u64>().max(1) as f64;
         let (mut ios, mut flushed) = (0, 0);
         for class in classes(&direction.sizes, 0) {
             let of = Of { name, direction, seconds, share: class.ios as f64 / all, class: &class, end };
             if name == "write" {
-                // Each class has its share of the flushes, all together all of them.
+                // The flushes are divided among the classes by their share of the requests.
                 ios += class.ios;
                 let due = (device.flushes.unwrap_or(0) as f64 * ios as f64 / all).round() as u64;
                 let flushes = due - std::mem::replace(&mut flushed, due);
@@ -127,7 +128,7 @@ pub fn scenario(
     (!jobs.is_empty()).then(|| (Scenario { spans: vec![Span::new(jobs)] }, notes))
 }
 
-/// A part of the requests of a direction.
+/// Part of the requests of a direction.
 #[derive(Clone, Copy)]
 struct Of<'a> {
     name: &'static str,
@@ -147,7 +148,7 @@ impl Of<'_> {
         let split = BlockSplit(self.class.percents.clone());
         let longest = split.max().0;
         let range = target.range(from, until, self.end, longest);
-        // The number of operations is kept, not the time: random arrivals differ in number.
+        // The number of operations is fixed, not the time: the number of random arrivals in a time varies.
         let ios = direction.ios as f64 * self.share;
         let rate = ios / self.seconds;
         let (burst, arrival) = self.arrivals(ios, rate);
@@ -167,7 +168,8 @@ impl Of<'_> {
         Job { name: format!("{}-{number}", self.name), ..Job::on(&target.name, workload) }
     }
 
-    /// Returns bursts if there were any; otherwise as regular as they came, and regularly if there are few.
+    /// Returns bursts if there were any; otherwise the observed regularity, or regular arrivals if there are
+    /// few requests.
     fn arrivals(&self, ios: f64, rate: f64) -> (Option<Burst>, Arrival) {
         let arrivals = self.direction.arrivals.unwrap_or_default();
         let burst = arrivals.bursts.and_then(|bursts| {
@@ -200,7 +202,7 @@ struct Class {
     percents: Vec<(Bytes, u8)>,
 }
 
-/// Parts sizes so that whole percents hold the mean of each part.
+/// Splits sizes so that whole percents represent the mean of each part.
 fn classes(sizes: &[SizeCount], depth: usize) -> Vec<Class> {
     let ios: u64 = sizes.iter().map(|size| size.ios).sum();
     if ios == 0 {
@@ -221,8 +223,8 @@ fn classes(sizes: &[SizeCount], depth: usize) -> Vec<Class> {
     all
 }
 
-/// Returns the most common sizes with whole percents that add up to 100, by the largest remainders; other
-/// sizes count as their neighbours.
+/// Returns the most common sizes with whole percents that add up to 100, by the method of largest remainders;
+/// other sizes are added to the nearest one.
 fn percents(sizes: &[SizeCount], ios: u64) -> Vec<(Bytes, u8)> {
     let mut kept: Vec<SizeCount> = sizes.to_vec();
     kept.sort_by_key(|size| std::cmp::Reverse(size.ios));
@@ -244,8 +246,8 @@ fn percents(sizes: &[SizeCount], ios: u64) -> Vec<(Bytes, u8)> {
     percents
 }
 
-/// Divides `writes` into the parts that are flushed every so often, together `flushes` times; also returns
-/// how many flushes that leaves out.
+/// Splits `writes` into parts with a flush after a whole number of writes each, together `flushes` flushes;
+/// also returns the number of flushes left out.
 fn flush_parts(writes: u64, flushes: u64) -> (Vec<(f64, Option<NonZeroU32>)>, u64) {
     if flushes == 0 {
         return (vec![(1.0, None)], 0);
@@ -254,7 +256,7 @@ fn flush_parts(writes: u64, flushes: u64) -> (Vec<(f64, Option<NonZeroU32>)>, u6
     let fewer = each.floor().max(1.0);
     let missing = if each < 1.0 { flushes - writes } else { 0 };
     let whole = |writes: f64| NonZeroU32::new(writes as u32);
-    // The share of the writes that is flushed after the fewer of two whole numbers.
+    // Share of the writes with the smaller of two whole numbers of writes per flush.
     let share = (1.0 / each - 1.0 / (fewer + 1.0)) * fewer * (fewer + 1.0);
     let parts = match share {
         _ if !(1.0..WRITES_PER_FLUSH_WHOLE).contains(&each) => vec![(1.0, whole(each.round().max(1.0)))],
@@ -326,7 +328,7 @@ mod tests {
         }
     }
 
-    /// Returns what the jobs would do in all: operations, bytes and flushes.
+    /// Returns the totals of the jobs: operations, bytes and flushes.
     fn done(scenario: &Scenario) -> (f64, f64, f64) {
         let jobs = scenario.jobs().map(|job| &job.workload);
         jobs.fold((0.0, 0.0, 0.0), |(ios, bytes, flushes), of| {

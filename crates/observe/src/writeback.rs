@@ -1,8 +1,8 @@
-//! Writes that failed after the page cache had taken them: of which file, and who was told.
+//! Failed writes that the page cache had accepted: their files, and the threads that were told.
 //!
-//! The kernel keeps such an error with the file until somebody syncs it, and tells each descriptor once that
-//! was open then (Documentation/filesystems/vfs.rst, "Handling errors during writeback"). The pages count as
-//! clean afterwards: nobody writes them again.
+//! The kernel keeps such an error with the file until the file is synced, and reports it once to each
+//! descriptor that was open at that time (Documentation/filesystems/vfs.rst, "Handling errors during
+//! writeback"). Afterwards the pages count as clean: they are not written again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,43 +12,43 @@ use plumb_report::document::observation::{Recipient, WritebackError};
 use crate::event::Inode;
 use crate::syncs::{Place, Processes, Scope};
 
-/// Files that are told apart: a device that fails takes all that are written with it.
+/// Number of files that are listed individually: a failing device affects all files being written to it.
 const FILES_MAX: usize = 1000;
-/// Stands for an error that the kernel did not say.
+/// Text for an error that the kernel did not report.
 const UNKNOWN: &str = "unknown error";
 
-/// The failures so far.
+/// Failures so far.
 #[derive(Debug, Default)]
 pub(crate) struct WritebackErrors {
     by_file: BTreeMap<Inode, Failures>,
-    /// Failures of further files.
+    /// Number of failures of further files.
     pub(crate) left_out: u64,
-    /// Files whose failure was not taken yet: the first one, or the first after somebody was told. In the
-    /// order of the failures: data fails first, and then the metadata of the file system.
+    /// Files with a failure that was not taken yet: the first one, or the first since a report. In the order
+    /// of the failures: data fails first, and then the metadata of the file system.
     fresh: Vec<Inode>,
 }
 
 /// Failures of one file.
 #[derive(Debug)]
 struct Failures {
-    /// The last error; `None` if the kernel did not say it.
+    /// Last error; `None` if the kernel did not report it.
     error: Option<Errno>,
     count: u64,
     first: Nanos,
     last: Nanos,
-    /// Path of the file at its first failure: its last descriptor may be closed at the end.
+    /// Path of the file at its first failure, since its last descriptor may be closed at the end.
     path: Option<String>,
     told: BTreeSet<(u32, String)>,
     told_at: Option<Nanos>,
 }
 
 impl Failures {
-    /// Returns true if somebody was told of the last one.
+    /// Returns true if the last failure was reported to a thread.
     fn is_reported(&self) -> bool {
         self.told_at.is_some_and(|told| told >= self.last)
     }
 
-    /// Returns them in words; times since `start`.
+    /// Returns the failures in words; times since `start`.
     fn describe(&self, inode: Inode, file: Place, start: Nanos) -> WritebackError {
         let recipient = |(process, name): &(u32, String)| Recipient { process: *process, name: name.clone() };
         WritebackError {
@@ -68,7 +68,7 @@ impl Failures {
 }
 
 impl WritebackErrors {
-    /// Takes the failure of a write. Of more than [`FILES_MAX`] files those of the further ones are counted.
+    /// Records the failure of a write. Failures of files beyond [`FILES_MAX`] are only counted.
     pub(crate) fn failed(
         &mut self,
         at: Nanos,
@@ -101,8 +101,8 @@ impl WritebackErrors {
         failures.last = at;
     }
 
-    /// Takes the files in `scope` whose writes have failed since the last call, or since somebody was told;
-    /// times since `start`.
+    /// Takes the files in `scope` whose writes have failed since the last call, or since a report; times
+    /// since `start`.
     pub(crate) fn take_fresh(
         &mut self,
         start: Nanos,
@@ -113,7 +113,7 @@ impl WritebackErrors {
         for inode in std::mem::take(&mut self.fresh) {
             let Some(failures) = self.by_file.get_mut(&inode) else { continue };
             let file = processes.place(inode, failures.path.clone());
-            // Looked for once: a file system that gives up shows no names later.
+            // The path is searched only once: a file system that was shut down shows no names later.
             failures.path.clone_from(&file.path);
             if scope.holds(inode, &file.devices) {
                 errors.push(failures.describe(inode, file, start));
@@ -122,7 +122,7 @@ impl WritebackErrors {
         errors
     }
 
-    /// Returns the number of files with a failure of which nobody was told, by device.
+    /// Returns the number of files with a failure that nobody was told of, by device.
     pub(crate) fn unreported(&self) -> impl Iterator<Item = (u32, u64)> {
         let mut by_device = BTreeMap::<u32, u64>::new();
         for (inode, failures) in &self.by_file {
@@ -131,7 +131,8 @@ impl WritebackErrors {
         by_device.into_iter()
     }
 
-    /// Takes that a thread was told. An error from before the observation is nobody's loss now.
+    /// Records that a thread received the error. The report of an error from before the observation is not a
+    /// new loss.
     pub(crate) fn reported(
         &mut self,
         at: Nanos,
@@ -148,8 +149,8 @@ impl WritebackErrors {
         }
     }
 
-    /// Returns the failures in `scope` by file, those first that nobody was told of, and files before
-    /// devices; times since `start`.
+    /// Returns the failures in `scope` by file, unreported ones first, and files before devices; times since
+    /// `start`.
     pub(crate) fn finish(
         &self,
         start: Nanos,

@@ -1,5 +1,5 @@
-//! Observation that goes on: times under the busiest names, failed writes, and the slowest events, in memory
-//! that does not grow.
+//! Continuous observation in bounded memory: times under the busiest names, failed writes, and the slowest
+//! events.
 
 mod names;
 mod place;
@@ -25,12 +25,13 @@ use crate::syncs::{Caller, FinishedSync};
 
 /// Name of a process that had ended before it could be looked up.
 const ENDED: &str = "ended";
-/// Beginning of the names of the kernel's workers, which go on with what they do at the moment.
+/// Prefix of the names of the kernel's workers; the current work follows.
 const WORKER: &str = "kworker";
-/// File systems whose failed writes are told apart; those of further ones are counted together.
+/// Number of file systems whose failed writes are counted individually; those of further ones are counted
+/// together.
 const LOST_WRITES_MAX: usize = 64;
 
-/// Counts what the fold finds.
+/// Counters of the results of the fold.
 #[derive(Debug)]
 pub struct Meter {
     devices: HashMap<u32, DeviceMeter>,
@@ -42,31 +43,31 @@ pub struct Meter {
     lost_writes: BTreeMap<u32, LostWrites>,
 }
 
-/// A device that is observed.
+/// An observed device.
 #[derive(Debug)]
 struct DeviceMeter {
     name: Arc<str>,
     activity: Activity,
 }
 
-/// How the two clocks stand: events have the monotonic one.
+/// One reading of two clocks; events use the monotonic one.
 #[derive(Debug, Clone, Copy)]
 pub struct ClockReading {
-    /// The monotonic clock.
+    /// Time of the monotonic clock.
     pub monotonic: Nanos,
-    /// Seconds since 1970 at the same moment.
+    /// Seconds since 1970 at the same time.
     pub unix_seconds: f64,
 }
 
 impl ClockReading {
-    /// Returns a time of the monotonic clock in seconds since 1970.
+    /// Converts a time of the monotonic clock to seconds since 1970.
     fn unix_seconds(&self, at: Nanos) -> f64 {
         self.unix_seconds - self.monotonic.since(at).as_secs_f64() + at.since(self.monotonic).as_secs_f64()
     }
 }
 
 impl Meter {
-    /// Creates one of these devices. Events that take `threshold` or longer are also kept for
+    /// Creates a meter for the devices `watched`. Events that take `threshold` or longer are also kept for
     /// [`Self::take_slow`].
     pub fn new(watched: &[WatchedDevice], threshold: Option<Nanos>) -> Self {
         let device = |of: &WatchedDevice| {
@@ -83,7 +84,7 @@ impl Meter {
         }
     }
 
-    /// Returns the events since the last call that took as long as the threshold, in order of their ends.
+    /// Returns the events since the last call that reached the threshold, in order of their ends.
     pub fn take_slow(&mut self, clocks: ClockReading) -> Vec<SlowEvent> {
         self.slow.take_fresh().into_iter().map(|(at, event)| dated(&event, at, clocks)).collect()
     }
@@ -95,7 +96,7 @@ impl Meter {
         SlowDocument { schema: SlowDocument::SCHEMA.to_owned(), events }
     }
 
-    /// Puts in how many files have failed writes of which nobody was told.
+    /// Sets the number of files with failed writes that nobody was told of.
     pub(crate) fn put_unreported(&mut self, files: impl Iterator<Item = (u32, u64)>) {
         for (device, files) in files {
             if let Some(lost) = self.lost_writes.get_mut(&device) {
@@ -104,7 +105,7 @@ impl Meter {
         }
     }
 
-    /// Returns all that was counted; processor time and exposure are the caller's to add.
+    /// Returns all counters; the caller adds processor time and exposure.
     pub fn observation(&self, so_far: SoFar) -> LiveObservation {
         let by = |label: &'static str, names: &Names<String>| {
             names.each(|name| vec![(label, name.cloned().unwrap_or_else(names::other))])
@@ -129,7 +130,7 @@ impl Meter {
         }
     }
 
-    /// Records a time under the names of all respects.
+    /// Records a time under all names of its subject.
     fn record(&mut self, at: Nanos, of: &Subject<'_>, times: &[Option<(Time, Nanos)>]) {
         let add =
             |kept: &mut Times| times.iter().flatten().for_each(|(time, took)| kept.record(*time, *took));
@@ -177,7 +178,7 @@ impl Meter {
         }
     }
 
-    /// Returns what a device did in the time `took` before `at`.
+    /// Returns the activity of a device in the time `took` before `at`.
     fn activity(&self, device: u32, at: Nanos, took: Nanos) -> DeviceActivity {
         self.devices.get(&device).map(|device| device.activity.during(at, took)).unwrap_or_default()
     }
@@ -202,7 +203,7 @@ impl Sink for Meter {
     }
 
     fn sync(&mut self, at: Nanos, sync: &FinishedSync, who: &mut Identities<'_>) {
-        // Others may be of other devices.
+        // Other syncs may be of other devices.
         if !sync.counted {
             return;
         }
@@ -243,7 +244,7 @@ impl Sink for Meter {
     }
 }
 
-/// Names of an event in all respects.
+/// Names of an event in all categories.
 struct Subject<'a> {
     device: Option<&'a str>,
     file_system: Option<&'a FileSystem>,
@@ -251,7 +252,7 @@ struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Returns an event that took so long; its end is filled in when it is shown.
+    /// Returns an event of the length `took`; its end is set when it is shown.
     fn event(&self, took: Nanos) -> SlowEvent {
         let point = self.file_system.map(|of| of.mount_point.clone());
         SlowEvent {
@@ -266,7 +267,7 @@ impl Subject<'_> {
     }
 }
 
-/// Returns the name of a process: of the kernel's workers one for all.
+/// Returns the name of a process; all workers of the kernel share one.
 fn process_name(caller: &Caller) -> &str {
     match caller.name.as_str() {
         "" => ENDED,

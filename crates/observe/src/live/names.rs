@@ -1,5 +1,5 @@
-//! Distributions under the busiest names, in bounded memory: of thousands of short processes each would
-//! otherwise be a series of its own in Prometheus for as long as that remembers.
+//! Distributions under the busiest names, in bounded memory: otherwise each of thousands of short processes
+//! would be a separate series in Prometheus for its whole retention time.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -11,14 +11,14 @@ use plumb_report::document::live::NamedTimes;
 
 use crate::event::Op;
 
-/// Names that have times of their own.
+/// Number of names with separate times.
 pub(super) const NAMES_MAX: usize = 32;
-/// Further names that are counted, to know which are busier.
+/// Number of further names that are counted to find busier ones.
 const CANDIDATES_MAX: usize = 512;
-/// Time after which the busiest are chosen again.
+/// Interval at which the busiest names are chosen again.
 const ROUND: Nanos = Nanos::secs(60);
 
-/// Returns the name of all that have none of their own.
+/// Returns the name for all names without separate times.
 pub(super) fn other() -> String {
     "other".to_owned()
 }
@@ -30,7 +30,7 @@ pub(super) enum Time {
     Sync,
     /// A flush at the device.
     Flush,
-    /// A write at the device that was durable at its end; it counts among the writes too.
+    /// A write that was durable at its completion by the device; it is also counted among the writes.
     Fua,
     /// Time in a queue of the kernel.
     Queue,
@@ -46,7 +46,7 @@ impl Time {
     const ALL: [Self; 7] =
         [Self::Sync, Self::Flush, Self::Fua, Self::Queue, Self::Read, Self::Write, Self::Trim];
 
-    /// Returns the time of an operation at the device.
+    /// Returns the kind of time for an operation of the device.
     pub(super) const fn for_operation(op: Op) -> Option<Self> {
         match op {
             Op::Read => Some(Self::Read),
@@ -70,7 +70,7 @@ impl Time {
     }
 }
 
-/// Distributions of each kind of time.
+/// Distributions for each kind of time.
 #[derive(Debug, Default)]
 pub(super) struct Times([Buckets; Time::ALL.len()]);
 
@@ -82,14 +82,14 @@ impl Times {
 
 /// Times under the busiest names, and those of all others together.
 ///
-/// A name that leaves the busiest takes its times with it: were they added to the others', these would seem
-/// to have happened now.
+/// The times of a name that is no longer among the busiest are dropped: added to those of the others, they
+/// would appear as new.
 #[derive(Debug)]
 pub(super) struct Names<K> {
     by: HashMap<K, NameTimes>,
     others: Times,
-    /// Counts of names without times of their own in this round, each too small by at most as much as was
-    /// taken away to make room (Misra and Gries, "Finding repeated elements", 1982).
+    /// Counts of names without separate times in this round, each too small by at most the amount subtracted
+    /// to make room (Misra and Gries, "Finding repeated elements", 1982).
     candidates: HashMap<K, u64>,
     round_ends: Nanos,
 }
@@ -97,7 +97,7 @@ pub(super) struct Names<K> {
 #[derive(Debug, Default)]
 struct NameTimes {
     times: Times,
-    /// Events in this round.
+    /// Number of events in this round.
     recent: u64,
 }
 
@@ -113,7 +113,7 @@ impl<K> Default for Names<K> {
 }
 
 impl<K: Hash + Eq + Clone + Ord> Names<K> {
-    /// Hands the times of a name to `add`: its own, or those of the others.
+    /// Calls `add` with the times of a name: its own, or those of the others.
     pub(super) fn with<Q: Hash + Eq + ?Sized>(
         &mut self,
         at: Nanos,
@@ -149,7 +149,7 @@ impl<K: Hash + Eq + Clone + Ord> Names<K> {
         }
     }
 
-    /// Ends a round: names that were busier than some with times of their own take their places.
+    /// Ends a round: names that were busier than some names with separate times replace them.
     fn choose(&mut self) {
         let mut candidates: Vec<_> = self.candidates.drain().collect();
         candidates.sort_unstable_by(|one, other| (other.1, &one.0).cmp(&(one.1, &other.0)));
@@ -165,8 +165,8 @@ impl<K: Hash + Eq + Clone + Ord> Names<K> {
         self.by.values_mut().for_each(|named| named.recent = 0);
     }
 
-    /// Returns the times of each name in order, and those of all others, with the labels that `label` makes
-    /// of a name.
+    /// Returns the times of each name in order, and those of all others, with the labels that `label` returns
+    /// for a name.
     pub(super) fn each(&self, label: impl Fn(Option<&K>) -> Vec<(&'static str, String)>) -> Vec<NamedTimes> {
         let mut names: Vec<_> = self.by.iter().collect();
         names.sort_unstable_by_key(|(name, _)| *name);

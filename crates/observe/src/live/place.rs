@@ -4,12 +4,12 @@ use crate::file_systems::FileSystem;
 
 use super::names;
 
-/// Digits of a container's identifier that are shown, as `docker ps` and `crictl ps` do.
+/// Number of digits of a container identifier that are shown, as in `docker ps` and `crictl ps`.
 const SHORT: usize = 12;
-/// Digits of an identifier at least.
+/// Smallest number of digits of an identifier.
 const WHOLE: usize = 32;
 
-/// Returns the labels of a file system; of none those of all others.
+/// Returns the labels of a file system; for `None` those of all others.
 pub(super) fn labels(of: Option<&FileSystem>) -> Vec<(&'static str, String)> {
     let Some(of) = of else { return vec![("mount_point", names::other())] };
     vec![
@@ -19,8 +19,8 @@ pub(super) fn labels(of: Option<&FileSystem>) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Returns the identifier of the pod and that of the container in the path of a cgroup, as the kubelet,
-/// Docker, podman, containerd and CRI-O name them; each empty if there is none.
+/// Returns the identifiers of the pod and the container in a cgroup path, in the formats of the kubelet,
+/// Docker, podman, containerd and CRI-O; each is empty if absent.
 pub(super) fn pod_and_container(cgroup: &str) -> (String, String) {
     let parts = || cgroup.split('/').map(|part| part.trim_end_matches(".slice").trim_end_matches(".scope"));
     let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -1,4 +1,4 @@
-//! The slowest events of the last minutes, and what devices did meanwhile.
+//! The slowest events of the last minutes, and the activity of devices during them.
 
 use std::collections::VecDeque;
 
@@ -8,25 +8,25 @@ use plumb_report::document::live::{DeviceActivity, SlowEvent};
 use crate::event::{Op, Request};
 use crate::matcher::FinishedRequest;
 
-/// Windows that are kept; of older ones nothing is.
+/// Number of windows that are kept; older ones are dropped.
 const WINDOWS: usize = 10;
-/// Length of each.
+/// Length of a window.
 const WINDOW: Nanos = Nanos::secs(60);
-/// Events of each class in a window.
+/// Number of events of each class in a window.
 pub(super) const EVENTS_MAX: usize = 20;
-/// Events beyond the threshold that are kept until they are taken.
+/// Number of events beyond the threshold that are kept until they are taken.
 const FRESH_MAX: usize = 1000;
 
-/// Class of an event: requests are far more, and would leave no room for syncs.
+/// Class of an event. Requests are much more frequent, and would leave no room for syncs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
-    /// A call of a program.
+    /// Call of a program.
     Sync,
-    /// A request of a device.
+    /// Request of a device.
     Request,
 }
 
-/// The slowest events.
+/// Store of the slowest events.
 #[derive(Debug)]
 pub(super) struct SlowEvents {
     threshold: Option<Nanos>,
@@ -51,7 +51,7 @@ impl SlowEvents {
         self.fresh.len() < FRESH_MAX && self.threshold.is_some_and(|threshold| took >= threshold)
     }
 
-    /// Returns true if an event is to be added: cheap, since nearly all are not.
+    /// Returns true if an event is to be added. The check is cheap, since nearly all events fail it.
     pub(super) fn takes(&mut self, at: Nanos, class: Class, took: Nanos) -> bool {
         let last = self.windows.back().map(|window| window.start);
         if last.is_none_or(|start| at >= start + WINDOW) {
@@ -68,7 +68,7 @@ impl SlowEvents {
         is_among || self.is_beyond(took)
     }
 
-    /// Adds an event that [`Self::takes`] said it takes.
+    /// Adds an event that [`Self::takes`] accepted.
     pub(super) fn add(&mut self, at: Nanos, class: Class, took: Nanos, event: SlowEvent) {
         if self.is_beyond(took) {
             self.fresh.push((at, event.clone()));
@@ -80,12 +80,12 @@ impl SlowEvents {
         events.truncate(EVENTS_MAX);
     }
 
-    /// Returns all that are kept.
+    /// Returns all events that are kept.
     pub(super) fn all(&self) -> impl Iterator<Item = &(Nanos, SlowEvent)> {
         self.windows.iter().flat_map(|window| window.by_class.iter().flatten())
     }
 
-    /// Takes those beyond the threshold, with the times of their ends.
+    /// Takes the events beyond the threshold, with the times of their ends.
     pub(super) fn take_fresh(&mut self) -> Vec<(Nanos, SlowEvent)> {
         std::mem::take(&mut self.fresh)
     }
@@ -93,10 +93,10 @@ impl SlowEvents {
 
 /// Length of a slot of [`Activity`].
 const SLOT: Nanos = Nanos::millis(50);
-/// Slots that are kept.
+/// Number of slots that are kept.
 const SLOTS: usize = 600;
 
-/// Completions of a device in the last half minute, slot by slot.
+/// Completions of a device in the last half minute, by slot.
 #[derive(Debug, Default)]
 pub(super) struct Activity {
     slots: VecDeque<Slot>,
@@ -115,17 +115,17 @@ struct Slot {
 }
 
 impl Activity {
-    /// Counts a request that the device got, or that it gave back.
+    /// Counts a request that the device received (`got`), or returned.
     pub(super) fn count_in_flight(&mut self, got: bool) {
         self.in_flight = if got { self.in_flight + 1 } else { self.in_flight.saturating_sub(1) };
     }
 
-    /// Forgets what is in flight, after events were lost.
+    /// Clears the requests in flight, after events were lost.
     pub(super) const fn forget_in_flight(&mut self) {
         self.in_flight = 0;
     }
 
-    /// Counts a request that ended.
+    /// Counts a finished request.
     pub(super) fn finished(&mut self, at: Nanos, request: &Request, finished: &FinishedRequest) {
         if finished.took.is_some() {
             self.count_in_flight(false);
@@ -150,7 +150,7 @@ impl Activity {
         slot.longest = slot.longest.max(finished.took.unwrap_or_default());
     }
 
-    /// Returns what was done in the time `took` before `at`, in whole slots.
+    /// Returns the activity in the time `took` before `at`, in whole slots.
     pub(super) fn during(&self, at: Nanos, took: Nanos) -> DeviceActivity {
         let last = at.0 / SLOT.0;
         let first = (at.since(took).0 / SLOT.0).max((last + 1).saturating_sub(SLOTS as u64));

@@ -1,4 +1,4 @@
-//! Counts of what goes on, from generated events through the fold.
+//! Tests of the counts, from generated events through the fold.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::syncs::{Processes, Scope, SyncedFile};
 
 const DISK: u32 = 254 << 20;
 
-/// Each thread is a process of its own, in one of 500 cgroups.
+/// Processes of which each has one thread, in one of 500 cgroups.
 struct Many;
 
 impl Processes for Many {
@@ -57,8 +57,8 @@ impl Observation {
         self.fold.take(Event { at, thread, what }, &mut Many, &mut self.meter);
     }
 
-    /// Takes an fsync of a thread that begins at `at`: it writes with FUA for 1 ms after 1 ms in the queue,
-    /// and flushes the device for 4 ms.
+    /// Takes the events of an fsync of a thread that begins at `at`: a FUA write of 1 ms after 1 ms in the
+    /// queue, and a flush of 4 ms.
     fn sync(&mut self, at: Nanos, thread: u32) {
         let ms = |count| at + Nanos::millis(count);
         let write = Request {
@@ -165,7 +165,7 @@ fn failed_writes_are_counted_until_somebody_is_told() {
     assert!(metrics.contains(&format!("plumb_observe_writeback_files_unreported{labels} 0\n")), "{metrics}");
 }
 
-/// Memory of this process, in bytes.
+/// Returns the memory of this process, in bytes.
 fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = statm.split(' ').nth(1).unwrap().parse().unwrap();
