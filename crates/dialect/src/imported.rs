@@ -14,14 +14,17 @@
 //! A file may hold several results. Each stands for itself; none is added to another.
 //!
 //! # Limitations
-//! The write path is not in them: rules that need it say nothing. A percentile that was not printed is
-//! unknown: no other one stands for it. Percentiles of several jobs are known only where fio printed its bins
-//! (`json+`).
+//! The write path is not in them but for `ioengine=null`, which keeps nothing: rules that need it say
+//! nothing. A percentile that was not printed is unknown: no other one stands for it, nor does one of the
+//! completion (`clat`) where the submission takes part of the time. Percentiles of several jobs are known
+//! only where fio printed its bins (`json+`).
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use plumb_block::Bytes;
 use plumb_measure::{ApplicationSide, Latency, Quality, StorageSide};
+use plumb_path::null_device;
 use plumb_report::document::{
     CpuSeconds, DirectionResult, Environment, RunDocument, RunJob, RunKind, RunSpan, RunTarget, Sides,
 };
@@ -127,7 +130,9 @@ impl Distribution {
         let at = |percent| bins.as_ref().and_then(|bins| percentile_of(bins, percent));
         let printed = if bins.is_some() { PERCENTILES.map(|(percent, _)| at(percent)) } else { listed };
         let is_beyond = |seconds: f64| end.is_some_and(|end| seconds >= end);
-        let [p25, p50, p75, p99, p999] = printed.map(|known| known.filter(|seconds| !is_beyond(*seconds)));
+        // The value of a bin may be longer than the longest operation in it.
+        let within = |seconds: f64| Some(seconds.min(latency.max)).filter(|_| !is_beyond(seconds));
+        let [p25, p50, p75, p99, p999] = printed.map(|known| known.and_then(within));
         let names = |is: &dyn Fn(Option<f64>) -> bool| {
             let named = PERCENTILES.iter().zip(printed).filter(|(_, known)| is(*known));
             named.map(|((_, name), _)| *name).collect::<Vec<_>>().join(", ")
@@ -144,6 +149,14 @@ impl Distribution {
         }
         let unknown_because = Some(because.join("; ")).filter(|because| !because.is_empty());
         Self { latency: Latency { p25, p50, p75, p99, p999, ..latency }, bins, end, unknown_because }
+    }
+
+    /// Returns the distribution with its percentiles and bins, and the other figures of `latency`.
+    pub(crate) fn with_figures(self, latency: Latency) -> Self {
+        let Latency { p25, p50, p75, p99, p999, .. } = self.latency;
+        let [p25, p50, p75, p99, p999] =
+            [p25, p50, p75, p99, p999].map(|known| known.map(|seconds| seconds.min(latency.max)));
+        Self { latency: Latency { p25, p50, p75, p99, p999, ..latency }, ..self }
     }
 
     /// Returns true if any percentile is known.
@@ -200,6 +213,8 @@ pub(crate) struct DirectionFigures {
     pub(crate) bytes: u64,
     pub(crate) distribution: Option<Distribution>,
     pub(crate) errors: u64,
+    /// True if operations were asked for and the program did not count them.
+    pub(crate) is_uncounted: bool,
 }
 
 /// Measurements of one target, or of all together.
@@ -213,6 +228,8 @@ pub(crate) struct Figures {
     pub(crate) mixed: DirectionFigures,
     /// Times of reads, writes and trims together.
     pub(crate) distribution: Option<Distribution>,
+    /// Times of writes with the flushes that made them durable.
+    pub(crate) durable: Option<Distribution>,
     /// Requests asked to be in flight.
     pub(crate) depth: Option<u64>,
     pub(crate) cpu: Option<CpuSeconds>,
@@ -227,6 +244,8 @@ pub(crate) struct Target {
     pub(crate) size: u64,
     /// Place of the target's job among the jobs of its span.
     pub(crate) job: usize,
+    /// True if the program wrote to nothing (`ioengine=null` of fio).
+    pub(crate) is_null_device: bool,
     pub(crate) figures: Figures,
 }
 
@@ -415,9 +434,13 @@ fn document(imported: ImportedResult, file: &str) -> Result<RunDocument, Error> 
         document.duration += seconds;
         let of_span = span.storage.ok_or_else(|| span.storage_unknown_because.unwrap_or(unrecorded.clone()));
         for target in &span.targets {
+            let opened = if target.is_null_device { NULL_DEVICE } else { target.name.as_str() };
+            if target.is_null_device {
+                document.add_path(opened, &null_device(NULL_DEVICE));
+            }
             document.targets.push(RunTarget {
                 name: target.name.clone(),
-                opened: target.name.clone(),
+                opened: opened.to_owned(),
                 span: number,
                 job: target.job,
                 size: target.size,
@@ -442,6 +465,9 @@ fn document(imported: ImportedResult, file: &str) -> Result<RunDocument, Error> 
     Ok(document)
 }
 
+/// Name of what fio writes to without a device.
+const NULL_DEVICE: &str = "ioengine=null";
+
 impl Figures {
     /// Returns the figures of what moved data, with their times together.
     pub(crate) fn from_directions(
@@ -458,6 +484,12 @@ impl Figures {
     fn moved(&self) -> DirectionFigures {
         let all = [&self.read, &self.write, &self.trim, &self.mixed].into_iter().cloned();
         all.reduce(DirectionFigures::and).unwrap_or_default()
+    }
+
+    /// Adds a flush after each write, which the times of the writes include.
+    pub(crate) fn flush_each_write(&mut self) {
+        self.sync.operations = self.write.operations;
+        self.durable.clone_from(&self.write.distribution);
     }
 
     /// Adds operations that failed: to the direction that was used, if it was one alone.
@@ -483,6 +515,7 @@ impl Figures {
             sync: self.sync.and(other.sync.clone()),
             mixed: self.mixed.and(other.mixed.clone()),
             distribution: moved.and(others).distribution,
+            durable: self.durable.zip(other.durable.clone()).map(|(one, other)| one.and(other)),
             worker_busy: None,
             depth: self.depth.zip(other.depth).map(|(one, other)| one.max(other)),
             cpu: self.cpu.zip(other.cpu).map(|(one, other)| CpuSeconds {
@@ -505,6 +538,7 @@ impl Figures {
             write: self.write.direction(seconds),
             trim: self.trim.direction(seconds),
             sync: self.sync.direction(seconds),
+            durable_latency: self.durable.as_ref().map(|of| of.latency),
             percentiles_unknown_because: unknown.into_iter().next(),
             depth: self.depth,
             in_flight_max: self.depth.unwrap_or(0),
@@ -548,6 +582,7 @@ impl DirectionFigures {
                 _ => self.distribution.zip(other.distribution).map(|(one, other)| one.and(other)),
             },
             errors: self.errors.saturating_add(other.errors),
+            is_uncounted: self.is_uncounted || other.is_uncounted,
         }
     }
 
@@ -573,7 +608,10 @@ impl DirectionFigures {
     }
 
     fn direction(&self, seconds: f64) -> DirectionResult {
-        DirectionResult::from_side(&self.side(seconds), Vec::new())
+        match self.is_uncounted {
+            true => DirectionResult { is_uncounted: true, ..DirectionResult::default() },
+            false => DirectionResult::from_side(&self.side(seconds), Vec::new()),
+        }
     }
 }
 
@@ -592,5 +630,5 @@ pub(crate) fn description(random: bool, write_percent: u64, block: u64) -> Strin
         100 => "writes".to_owned(),
         percent => format!("operations, {percent} % of them writes,"),
     };
-    format!("{order} {what} of {}", plumb_block::Bytes(block))
+    format!("{order} {what} of {}", Bytes(block))
 }

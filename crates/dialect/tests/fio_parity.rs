@@ -7,13 +7,16 @@ use std::path::Path;
 use std::process::Command;
 
 use plumb_block::{Bytes, Nanos};
+use plumb_dialect::Error;
 use plumb_dialect::fio::trace::{self, TraceOp};
 use plumb_dialect::fio::{Invocation, Surroundings, json, json_text, parse};
-use plumb_dialect::{Error, Machine};
 use plumb_load::LoadOutcome;
 use plumb_load::span::{CpuUse, Part, SpanResult, TargetResult, ThreadResult};
 use plumb_measure::{FlushWrites, SeriesEvent, StorageSide};
+use plumb_testkit::program::fio_is_here;
 use serde_json::Value;
+
+use crate::machine;
 
 /// Job files whose jobs run on files in the current directory, each for a moment.
 const JOB_FILES: [&str; 6] = [
@@ -28,27 +31,8 @@ const JOB_FILES: [&str; 6] = [
     "[x]\nrw=randread\nsize=1m\nioengine=libaio\ndirect=1\nlatency_target=100s\nlatency_window=100ms\nruntime=1\n",
 ];
 
-fn machine() -> Machine {
-    Machine {
-        host: "host".into(),
-        processors: vec![0],
-        topology: Vec::new(),
-        governor: None,
-        page_bytes: 4096,
-        memory_bytes: 1 << 30,
-        kernel: "6.1".into(),
-        uptime_ms: 1,
-        started_at: "2026-11-21T23:27:02Z".into(),
-        started_unix: 1_795_303_622,
-        started_unix_ms: 1_795_303_622_000,
-        zone_offset_seconds: 0,
-        version: "0.1.0".into(),
-        version_date: String::new(),
-        argv: Vec::new(),
-    }
-}
-
-fn ours(text: &str) -> Result<Invocation, Error> {
+/// Returns the job file `text` as it is read.
+pub(crate) fn ours(text: &str) -> Result<Invocation, Error> {
     let read_file = |_: &str| Ok(text.to_owned());
     parse(
         &["job.fio".to_owned()],
@@ -62,15 +46,6 @@ fn ours(text: &str) -> Result<Invocation, Error> {
             is_directory: &|_| true,
         },
     )
-}
-
-/// Returns true if fio is installed; says so if not.
-pub(crate) fn fio_is_here() -> bool {
-    let here = Command::new("fio").arg("--version").output().is_ok_and(|output| output.status.success());
-    if !here {
-        plumb_testkit::skip("fio is not installed");
-    }
-    here
 }
 
 fn run_fio(directory: &Path, text: &str, arguments: &[&str]) -> String {

@@ -10,9 +10,8 @@ use plumb_dialect::imported::read;
 use plumb_report::quantity::duration;
 use plumb_report::verdict::conclude;
 use plumb_report::{Headline, RunDocument, RunRecording, Style, Verbosity};
+use plumb_testkit::program::fio_is_here;
 use serde_json::{Value, json};
-
-use crate::fio_parity::fio_is_here;
 
 /// Runs the real fio in `directory` and returns what it prints, however it ends.
 fn fio(directory: &Path, arguments: &str) -> String {
@@ -109,7 +108,11 @@ fn writes_that_fio_made_durable_are_not_called_acknowledged_alone() {
         ("--fsync=16", "15 syncs"),
         ("--sync=dsync", "256 writes with O_DSYNC or FUA"),
         ("--sync=1", "256 writes with O_DSYNC or FUA"),
-        ("--end_fsync=1", "Syncs were asked for, but the result counts none"),
+        ("--end_fsync=1", "Syncs were asked for; the result does not say how many were made"),
+        (
+            "--fsync=1 --unified_rw_reporting=1",
+            "Syncs were asked for; the result does not say how many were made",
+        ),
     ];
     for (option, said) in cases {
         let mut document = one(&fio(here.path(), &format!("{LOAD} --rw=randwrite {option}")));
@@ -117,6 +120,11 @@ fn writes_that_fio_made_durable_are_not_called_acknowledged_alone() {
         let meaning = Headline::new(&document).meaning;
         assert!(meaning.contains(said), "{option}: {meaning}");
         assert!(document.verdicts.iter().all(|finding| finding.id != "page-cache"), "{option}");
+        let value = serde_json::to_value(&document).unwrap();
+        assert_eq!(value["total"]["sync"].is_null(), document.total.sync.is_uncounted, "{option}");
+        let recording = RunRecording::without_distributions(document);
+        let metrics = plumb_report::export::prometheus::prometheus(&recording);
+        assert_eq!(metrics.contains("plumb_load_flushes{"), !value["total"]["sync"].is_null(), "{option}");
     }
 }
 
@@ -142,6 +150,23 @@ fn the_time_of_a_write_without_its_sync_is_not_that_of_a_durable_write() {
     ] {
         assert!(shown.contains(&said), "{said} in {shown}");
     }
+}
+
+/// The options name the engine in either place, and a real file of the same run keeps what is written to it.
+#[test]
+fn a_null_device_keeps_nothing() {
+    let write = json!({"total_ios": 100, "io_bytes": 409_600, "io_kbytes": 400, "runtime": 1000});
+    let of = |engine: &str| json!({"write": write, "job options": {"rw": "write", "ioengine": engine}});
+    let document = one(&result("fio-3.33", &[job(&of("null"))]));
+    assert_eq!(document.level, "danger");
+    assert!(document.headline.starts_with("ioengine=null keeps nothing"), "{}", document.headline);
+    assert!(document.verdicts.iter().any(|found| found.id == "keeps-nothing"), "{:?}", document.verdicts);
+    let document = one(&result("fio-3.33", &[job(&of("null")), job(&of("psync"))]));
+    let paths = document.targets.iter().map(|target| document.path_of(target).is_some());
+    assert_eq!(paths.collect::<Vec<_>>(), [true, false]);
+    let of_all = json!({"fio version": "fio-3.33", "timestamp": 1, "jobs": [job(&json!({"write": write}))],
+        "global options": {"ioengine": "null"}});
+    assert_eq!(one(&of_all.to_string()).level, "danger");
 }
 
 #[test]
@@ -254,7 +279,8 @@ fn figures_of_both_directions_together_and_of_clients_are_read() {
     assert_eq!(Some(of_all.bytes), side["io_bytes"].as_u64());
     assert_eq!((document.total.read.ios, document.total.write.ios), (0, 0), "how many of each is not known");
     let p99 = side["clat_ns"]["percentile"]["99.000000"].as_f64().unwrap() / 1e9;
-    assert_eq!(of_all.latency.unwrap().p99, Some(p99));
+    let longest = side["clat_ns"]["max"].as_f64().unwrap() / 1e9;
+    assert_eq!(of_all.latency.unwrap().p99, Some(p99.min(longest)));
     let alone = fio(here.path(), &format!("{LOAD} --rw=randwrite --unified_rw_reporting=1"));
     assert_eq!(one(&alone).total.write.ios, 256);
     let both = fio(here.path(), &format!("{LOAD} --rw=randrw --unified_rw_reporting=both"));
@@ -285,6 +311,31 @@ fn a_percentile_beyond_the_end_of_the_histogram_is_not_known() {
     assert!(document.notes.iter().any(|note| note.contains("at least 17.1 s")), "{:?}", document.notes);
 }
 
+/// Output of fio 3.33 with `--rw=randread --ioengine=libaio` through the page cache: the submission waits
+/// for the disk.
+#[test]
+fn percentiles_of_the_completion_alone_are_not_those_of_the_operation() {
+    let clat = json!({"min": 1000, "max": 87_500, "mean": 1900.0, "stddev": 2100.0, "N": 4096, "percentile": {
+        "50.000000": 2024, "99.000000": 11_584, "99.900000": 87_552}});
+    let lat = json!({"min": 39_398, "max": 50_400_000, "mean": 235_000.0, "stddev": 503_616.0, "N": 4096});
+    let slat = |mean: f64| json!({"min": 0, "max": 50_300_000, "mean": mean, "stddev": 9.0, "N": 4096});
+    let of = |lat: &Value, slat: &Value| {
+        let read = json!({"total_ios": 4096, "io_bytes": 16_777_216, "runtime": 965, "clat_ns": clat, "lat_ns": lat, "slat_ns": slat});
+        one(&result("fio-3.33", &[job(&json!({"read": read, "job options": {"rw": "randread"}}))]))
+    };
+    let document = of(&lat, &slat(233_000.0));
+    let latency = document.total.read.latency.unwrap();
+    assert_eq!((latency.min, latency.mean, latency.std), (39_398e-9, 235e-6, 503_616e-9));
+    assert_eq!((latency.max, latency.p50, latency.p999), (50.4e-3, None, None));
+    assert!(document.verdicts.iter().all(|found| found.id != "page-cache"), "{:?}", document.verdicts);
+    let because = document.total.percentiles_unknown_because.unwrap();
+    assert!(because.contains("the submission takes 233 µs of 235 µs"), "{because}");
+    // Without a wait in the submission they are, and none is longer than the longest operation.
+    let lat = json!({"min": 1010, "max": 87_500, "mean": 1910.0, "stddev": 2100.0, "N": 4096});
+    let latency = of(&lat, &slat(10.0)).total.read.latency.unwrap();
+    assert_eq!((latency.mean, latency.p50, latency.p999), (1910e-9, Some(2024e-9), Some(87.5e-6)));
+}
+
 #[test]
 fn a_percentile_that_is_not_listed_is_not_taken_from_another() {
     if !fio_is_here() {
@@ -292,10 +343,11 @@ fn a_percentile_that_is_not_listed_is_not_taken_from_another() {
     }
     let here = tempfile::tempdir().unwrap();
     let text = fio(here.path(), &format!("{LOAD} --rw=randwrite --percentile_list=50:99.9"));
-    let listed = &documents(&text)[0]["jobs"][0]["write"]["clat_ns"]["percentile"];
+    let listed = &documents(&text)[0]["jobs"][0]["write"]["clat_ns"];
     let latency = one(&text).total.write.latency.unwrap();
     assert_eq!((latency.p99, latency.p25), (None, None));
-    assert_eq!(latency.p999, Some(listed["99.900000"].as_f64().unwrap() / 1e9));
+    let longest = listed["percentile"]["99.900000"].as_f64().unwrap().min(listed["max"].as_f64().unwrap());
+    assert_eq!(latency.p999, Some(longest / 1e9));
     let none = fio(here.path(), &format!("{LOAD} --rw=randwrite --clat_percentiles=0"));
     let latency = one(&none).total.write.latency.unwrap();
     assert!(latency.mean > 0.0 && latency.p50.is_none());
@@ -313,10 +365,12 @@ fn bins_of_several_jobs_give_the_percentiles_of_all() {
     let document = one(&text);
     for (job, target) in jobs.iter().zip(&document.targets) {
         for (side, of) in [("read", &target.sides.read), ("write", &target.sides.write)] {
-            let (listed, latency) = (&job[side]["clat_ns"]["percentile"], of.latency.unwrap());
+            let (listed, latency) = (&job[side]["clat_ns"], of.latency.unwrap());
             let own = [("25.000000", latency.p25), ("50.000000", latency.p50), ("99.900000", latency.p999)];
             for (name, ours) in own {
-                assert_eq!(ours, Some(listed[name].as_f64().unwrap() / 1e9), "{side} {name}");
+                let listed =
+                    listed["percentile"][name].as_f64().unwrap().min(listed["max"].as_f64().unwrap());
+                assert_eq!(ours, Some(listed / 1e9), "{side} {name}");
             }
         }
     }
@@ -331,8 +385,11 @@ fn bins_of_several_jobs_give_the_percentiles_of_all() {
         }
     }
     all.sort_unstable();
-    let rank = |percent: f64| all[(percent / 100.0 * all.len() as f64).ceil() as usize - 1] as f64 / 1e9;
     let latency = document.total.application.latency.unwrap();
+    let rank = |percent: f64| {
+        let length = all[(percent / 100.0 * all.len() as f64).ceil() as usize - 1] as f64 / 1e9;
+        length.min(latency.max)
+    };
     assert_eq!(latency.count, 3 * 256);
     assert_eq!(
         (latency.p50, latency.p99, latency.p999),

@@ -1,7 +1,41 @@
 //! `-S`, `-h` and `-N`: the flags add up over the whole command line, and those that exclude one another are
-//! refused.
+//! refused. A result is read with what was asked for.
+
+use plumb_report::document::{FlushMethod, RunJob};
+use plumb_workload::Caching as Use;
 
 use super::profile::{CacheMode, MappedFlush, Target};
+
+/// Words of a result about caches and durability.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReportedCaching {
+    pub(super) past_cache: bool,
+    pub(super) write_through: bool,
+    pub(super) mapped: bool,
+    /// True if stores to the mapping are flushed.
+    pub(super) flushed: bool,
+    /// True if the target is written to.
+    pub(super) writes: bool,
+}
+
+impl ReportedCaching {
+    /// Returns a job with its caching and durability.
+    pub(super) fn job(self) -> RunJob {
+        let Self { past_cache, write_through, mapped, flushed, writes } = self;
+        let caching = match (mapped, past_cache) {
+            (true, _) => Use::Mapped,
+            (false, true) => Use::Direct,
+            (false, false) => Use::Cached,
+        };
+        RunJob {
+            caching,
+            // Write-through of a mapping is a flush of each store.
+            flush: Some(FlushMethod::Msync).filter(|_| mapped && writes && (flushed || write_through)),
+            durable_write_every: (write_through && !mapped).then_some(1),
+            ..RunJob::default()
+        }
+    }
+}
 
 /// Options about caches so far.
 #[derive(Debug, Clone, Copy, Default)]

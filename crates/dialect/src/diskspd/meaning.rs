@@ -73,7 +73,7 @@ pub type SizeOf<'a> = &'a dyn Fn(&str) -> Option<Bytes>;
 struct Sizes<'a> {
     /// The largest size that any span gives each.
     largest: &'a [(&'a str, u64)],
-    /// They are made that large before the first span.
+    /// True if files are created with that size before the first span.
     precreated: bool,
     size_of: SizeOf<'a>,
 }

@@ -42,6 +42,21 @@ pub(super) fn parts(result: &SpanResult) -> impl Iterator<Item = (usize, &Part)>
         .flat_map(|(number, thread)| thread.parts.iter().map(move |part| (number, part)))
 }
 
+/// Returns `results` with each write timed to the end of its flush, as DiskSpd times a store to a mapping and
+/// its flush, where each write has one.
+pub(super) fn timed_with_flushes(results: &[SpanResult]) -> Vec<SpanResult> {
+    let mut results = results.to_vec();
+    let parts =
+        results.iter_mut().flat_map(|result| &mut result.threads).flat_map(|thread| &mut thread.parts);
+    for LoadOutcome { write, durable, .. } in parts.map(|part| &mut part.outcome) {
+        if durable.count() > 0 {
+            write.bytes = Bytes(write.bytes.0 / write.operations().max(1) * durable.count());
+            write.latency = durable.clone();
+        }
+    }
+    results
+}
+
 /// Returns true if so little was measured that there are no rates. DiskSpd's limit.
 pub(super) fn is_interrupted(result: &SpanResult) -> bool {
     result.window < Nanos(100)

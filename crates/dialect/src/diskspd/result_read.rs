@@ -1,8 +1,8 @@
 //! Results that DiskSpd has printed as XML (`-Rxml`). What is not known there is left alone: versions differ.
 
 use plumb_report::document::{Environment, RunJob};
-use plumb_workload::Caching;
 
+use super::caching::ReportedCaching;
 use super::xml::{self, Element};
 use crate::error::Error;
 use crate::imported::{
@@ -89,6 +89,9 @@ fn span(result: &Element<'_>, asked: Option<&Element<'_>>) -> Result<Span, Error
     for (number, target) in targets.iter_mut().enumerate() {
         target.job = number.min(jobs.len().saturating_sub(1));
         target.figures.depth = asked_targets.get(number).map(depth).transpose()?;
+        if jobs.get(target.job).is_some_and(|job| job.flush.is_some()) {
+            target.figures.flush_each_write();
+        }
     }
     let warmup = asked.map(|asked| time(asked, "Warmup", 1.0)).transpose()?.flatten();
     let mut total = targets
@@ -97,11 +100,16 @@ fn span(result: &Element<'_>, asked: Option<&Element<'_>>) -> Result<Span, Error
         .reduce(|one, other| one.and(&other))
         .unwrap_or_default();
     total.depth = targets.iter().map(|target| target.figures.depth).sum();
-    if let Some(latency) = result.child("Latency")? {
-        latencies(&latency, &mut total, seconds + warmup.unwrap_or(f64::INFINITY))?;
-        if let [target] = &mut *targets {
-            target.figures = total.clone();
-        }
+    let latency = result.child("Latency")?;
+    if let Some(latency) = &latency {
+        latencies(latency, &mut total, seconds + warmup.unwrap_or(f64::INFINITY))?;
+    }
+    // The times are of the writes of all targets: of durable ones only if a flush follows each.
+    if total.sync.operations == total.write.operations {
+        total.durable.clone_from(&total.write.distribution);
+    }
+    if let ([target], Some(_)) = (&mut *targets, &latency) {
+        target.figures = total.clone();
     }
     let jobs =
         if jobs.is_empty() { vec![RunJob { name: "diskspd".to_owned(), ..RunJob::default() }] } else { jobs };
@@ -153,17 +161,23 @@ fn depth(target: &Element<'_>) -> Result<u64, Error> {
 
 fn job(target: &Element<'_>) -> Result<RunJob, Error> {
     let is = |name| Ok::<_, Error>(target.flag(name)?.unwrap_or(false));
-    let direct = is("DisableOSCache")? || is("DisableAllCache")?;
+    let writes = target.number("WriteRatio", 0, 100)?.unwrap_or(0);
+    let all_off = is("DisableAllCache")?;
+    let caching = ReportedCaching {
+        past_cache: is("DisableOSCache")? || is("DisableLocalCache")? || all_off,
+        write_through: is("WriteThrough")? || all_off,
+        mapped: is("MemoryMappedIo")?,
+        flushed: target.value("FlushType")?.is_some(),
+        writes: writes > 0,
+    };
     let block = count(target, "BlockSize")?;
     let random = target.child("Random")?.is_some();
     Ok(RunJob {
         name: target.value("Path")?.map(|(_, path)| path).unwrap_or_default(),
-        description: description(random, target.number("WriteRatio", 0, 100)?.unwrap_or(0), block),
+        description: description(random, writes, block),
         block_bytes: Some(block),
         threads: u32::try_from(count(target, "ThreadsPerFile")?.max(1)).unwrap_or(u32::MAX),
-        caching: if direct { Caching::Direct } else { Caching::Cached },
-        durable_write_every: (is("WriteThrough")? || is("DisableAllCache")?).then_some(1),
-        ..RunJob::default()
+        ..caching.job()
     })
 }
 

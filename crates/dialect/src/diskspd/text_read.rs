@@ -3,8 +3,8 @@
 
 use plumb_block::Bytes;
 use plumb_report::document::{Environment, RunJob};
-use plumb_workload::Caching;
 
+use super::caching::ReportedCaching;
 use crate::error::Error;
 use crate::imported::{
     COUNT_MAX, DirectionFigures, Distribution, Extremes, Figures, ImportedResult, POSSIBLE_TIMES, Span,
@@ -68,16 +68,21 @@ fn asked(lines: &[&str]) -> (RunJob, Option<u64>) {
     let threads = number("threads per file:").unwrap_or(1);
     let depth =
         number("number of outstanding I/O operations per thread:").map(|each| each.saturating_mul(threads));
+    // Early versions have one switch for both.
+    let all_off = has("software and hardware write cache disabled");
+    let caching = ReportedCaching {
+        past_cache: has("software cache disabled") || all_off,
+        write_through: has("writethrough on") || all_off,
+        mapped: has("memory mapped I/O enabled"),
+        flushed: has("flush mode:"),
+        writes: writes > 0,
+    };
     let job = RunJob {
         name: "diskspd".to_owned(),
         description: description(has("using random I/O"), writes, block.unwrap_or(0)),
         block_bytes: block,
         threads: u32::try_from(threads).unwrap_or(u32::MAX),
-        caching: if has("software cache disabled") { Caching::Direct } else { Caching::Cached },
-        durable_write_every: has("using hardware and software write cache disabled")
-            .then_some(1)
-            .or_else(|| has("hardware write cache disabled").then_some(1)),
-        ..RunJob::default()
+        ..caching.job()
     };
     (job, depth)
 }
@@ -132,6 +137,10 @@ impl Page<'_> {
                     ..Target::default()
                 });
             }
+        }
+        if job.flush.is_some() {
+            total.flush_each_write();
+            targets.iter_mut().for_each(|target| target.figures.flush_each_write());
         }
         if let [target] = &mut *targets {
             target.figures = total.clone();

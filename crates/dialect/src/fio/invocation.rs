@@ -51,7 +51,7 @@ pub enum Format {
 }
 
 /// How a section of a job file is to be reported.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReportedJob {
     /// The section.
     pub name: String,

@@ -129,7 +129,7 @@ impl<'a> Options<'a> {
     /// Returns the value of `name` through `parse`.
     ///
     /// # Errors
-    /// That of `parse`, with name and place.
+    /// Fails with the error of `parse`, with name and place.
     pub(super) fn parsed<T>(
         &self,
         name: &'static str,

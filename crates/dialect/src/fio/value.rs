@@ -157,7 +157,7 @@ impl<T: Copy> Three<T> {
 /// Parses `all`, `read,write-and-trim` or `read,write,trim`; an empty one is not given.
 ///
 /// # Errors
-/// Those of `parse`, or that there are more than three.
+/// Fails with the errors of `parse`, or if there are more than three values.
 pub(super) fn three<T: Clone>(
     text: &str,
     parse: impl Fn(&str) -> Result<T, String>,

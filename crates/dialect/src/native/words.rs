@@ -71,6 +71,12 @@ impl Words {
         words
     }
 
+    /// Returns the first word of `outer`, targets aside, that these words replace or contradict.
+    pub fn replaced_of(&self, outer: &Self) -> Option<&'static str> {
+        let is_replaced = |word: &str| self.get(word).is_some() || rules::gives_way(word, self);
+        outer.words().find(|word| *word != "targets" && is_replaced(word))
+    }
+
     /// Returns the targets that are named.
     pub fn targets(&self) -> Vec<String> {
         match self.get("targets") {

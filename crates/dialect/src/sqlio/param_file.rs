@@ -42,7 +42,8 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Vec<File>, Error> {
     Ok(files)
 }
 
-/// Returns `#N` at the start of a line is a drive; any other `#` begins a comment.
+/// Returns the line without its comment. `#N` at the start of a line is a drive; any other `#` begins a
+/// comment.
 fn comment_cut_off(line: &str) -> &str {
     let drive = line
         .trim_start()

@@ -3,14 +3,98 @@
 use plumb_block::Nanos;
 use plumb_dialect::Machine;
 use plumb_dialect::diskspd::{text, xml};
+use plumb_dialect::imported::read;
 use plumb_load::SpanResult;
+use plumb_measure::Histogram;
+use plumb_report::document::FlushMethod;
+use plumb_workload::Caching;
 use roxmltree::{Document, Node};
 
-use super::results::{self, MIXED, READS};
+use super::results::{self, MIXED, Operations, READS};
 use super::{invocation, machine};
 
 fn printed(typed: &str, results: &[SpanResult]) -> String {
     text(&invocation(typed).unwrap().profile, results, &machine())
+}
+
+/// Each word of a result about durability comes back from both outputs. The text is that of DiskSpd
+/// (ResultParser.cpp, `_PrintTarget`).
+#[test]
+fn what_makes_writes_durable_is_read_back() {
+    let writes = Operations { count: 100, bytes: 4096, interval: Nanos::millis(1) };
+    let mut written = [results::span(&["t"], 1, (Operations { count: 0, ..writes }, writes))];
+    let msync = Some(FlushMethod::Msync);
+    let cases = [
+        ("-Sb", Caching::Cached, None, None),
+        ("-Sw", Caching::Cached, Some(1), None),
+        ("-Srw", Caching::Direct, Some(1), None),
+        ("-Su", Caching::Direct, None, None),
+        ("-Sh", Caching::Direct, Some(1), None),
+        ("-Sm", Caching::Mapped, None, None),
+        ("-Smw", Caching::Mapped, None, msync),
+        ("-Sm -Nv", Caching::Mapped, None, msync),
+        ("-Smw -Nv", Caching::Mapped, None, msync),
+    ];
+    for (typed, caching, durable_write_every, flush) in cases {
+        for _ in 0..if flush.is_some() { 100 } else { 0 } {
+            written[0].threads[0].parts[0].outcome.durable.record(Nanos::millis(6));
+        }
+        let typed = format!("-b4k -w100 -L {typed} t");
+        let profile = invocation(&typed).unwrap().profile;
+        for output in [text(&profile, &written, &machine()), xml(&profile, &written, &machine())] {
+            let document = read(&output, "d", None).unwrap();
+            let job = &document.spans[0].jobs[0];
+            assert_eq!((job.durable_write_every, job.flush), (durable_write_every, flush), "{typed}");
+            assert_eq!(job.caching, caching, "{typed}");
+            let (sides, syncs) = (&document.total, if flush.is_some() { 100 } else { 0 });
+            assert_eq!((sides.write.ios, sides.sync.ios), (100, syncs), "{typed}");
+            let mean = sides.operation_latency().unwrap().mean;
+            let expected = if flush.is_some() { 6e-3 } else { 50.5e-6 };
+            assert!((mean - expected).abs() < 1e-6, "{typed}: {mean}");
+        }
+        written[0].threads[0].parts[0].outcome.durable = Histogram::new();
+    }
+    // Early versions say both in one line.
+    let old = text(&invocation("-w100 -L t").unwrap().profile, &written, &machine())
+        .replace("using hardware write cache, writethrough off", "")
+        .replace("using software cache", "software and hardware write cache disabled");
+    let job = read(&old, "d", None).unwrap().spans.remove(0).jobs.remove(0);
+    assert_eq!((job.caching, job.durable_write_every), (Caching::Direct, Some(1)));
+}
+
+/// A flush follows each write of the mapped target alone.
+#[test]
+fn writes_to_a_target_without_a_mapping_are_no_syncs() {
+    let target = |path: &str, more: &str| {
+        format!(
+            "<Target><Path>{path}</Path><BlockSize>4096</BlockSize><WriteRatio>100</WriteRatio>{more}\
+             </Target>"
+        )
+    };
+    let done = |path: &str, count: u64| {
+        let bytes = 4096 * count;
+        format!(
+            "<Target><Path>{path}</Path><WriteBytes>{bytes}</WriteBytes><WriteCount>{count}</WriteCount>\
+             </Target>"
+        )
+    };
+    let mapping = "<MemoryMappedIo>true</MemoryMappedIo><FlushType>ViewOfFile</FlushType>";
+    let result = format!(
+        "<Results><Profile><TimeSpans><TimeSpan><Targets>{}{}</Targets></TimeSpan></TimeSpans></Profile>\
+         <TimeSpan><TestTimeSeconds>10</TestTimeSeconds><Thread>{}{}</Thread><Latency>\
+         <AverageWriteMilliseconds>5</AverageWriteMilliseconds>\
+         <Bucket><Percentile>0</Percentile><WriteMilliseconds>1</WriteMilliseconds></Bucket>\
+         <Bucket><Percentile>100</Percentile><WriteMilliseconds>9</WriteMilliseconds></Bucket>\
+         </Latency></TimeSpan></Results>",
+        target("m", mapping),
+        target("d", ""),
+        done("m", 100),
+        done("d", 900)
+    );
+    let document = read(&result, "d.xml", None).unwrap();
+    let syncs: Vec<u64> = document.targets.iter().map(|target| target.sides.sync.ios).collect();
+    assert_eq!((syncs, document.total.sync.ios), (vec![100, 0], 100));
+    assert!(document.total.write.latency.is_some() && document.total.durable_latency.is_none());
 }
 
 /// Returns the lines from the one that begins with `heading` to the next empty one.

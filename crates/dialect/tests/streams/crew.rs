@@ -95,7 +95,7 @@ impl Devices {
             start_delay: job.start_delay,
             ..WorkerOptions::default()
         };
-        let workload = job.workload.within(size).unwrap();
+        let workload = job.workload_on(place, job.workload.within(size).unwrap());
         Worker::new(&self.device(&job.targets[place].name, size), &workload, options).unwrap()
     }
 

@@ -1,11 +1,9 @@
 //! The options of fio that shape requests.
 
-use std::io;
-
 use plumb_block::{Bytes, Nanos, Op};
-use plumb_dialect::fio::{self, Surroundings};
 use plumb_workload::{FlushCall, Span};
 
+use crate::fio_parity::ours;
 use crate::streams::crew::{self, LATENCY, SIZE, Stream, is_write};
 use crate::streams::recording::RequestContent;
 
@@ -15,20 +13,7 @@ const MIB: u64 = 1 << 20;
 /// Returns the spans of a job file whose only section has these lines beside a file of 64 MiB.
 fn spans(lines: &str) -> Vec<Span> {
     let text = format!("[x]\nfilename=t\nsize=64m\n{}\n", lines.replace('|', "\n"));
-    let read = |name: &str| match name {
-        "job.fio" => Ok(text.clone()),
-        _ => Err(io::Error::from(io::ErrorKind::NotFound)),
-    };
-    let surroundings = Surroundings {
-        read_file: &read,
-        environment: &|_| None,
-        target_size: &|_| None,
-        is_file: &|_| true,
-        is_scheme: &|_| false,
-        is_directory: &|_| true,
-    };
-    let invocation = fio::parse(&["job.fio".to_owned()], &crate::streams::machine(), &surroundings);
-    invocation.unwrap_or_else(|error| panic!("{lines}: {error}")).meaning.scenario.spans
+    ours(&text).unwrap_or_else(|error| panic!("{lines}: {error}")).meaning.scenario.spans
 }
 
 fn span(lines: &str) -> Span {
@@ -192,6 +177,17 @@ fn flushes_follow_writes_as_often_as_said() {
         }
     }
     assert_eq!(stream("rw=write|bs=64k").flushes(), 0);
+}
+
+/// Counts of `strace -f -c -e fsync fio --size=1m --rw=randwrite`, with fio 3.33.
+#[test]
+fn the_flush_after_the_last_write_of_all_files_alone_is_left_out() {
+    for (files, every, flushes) in [(32, 8, 31), (8, 32, 7), (8, 16, 15)] {
+        let names: Vec<String> = (0..files).map(|file| format!("f{file}")).collect();
+        let lines = format!("filename={}|size=1m|rw=randwrite|fsync={every}", names.join(":"));
+        let stream = stream(&lines);
+        assert_eq!((stream.flushes(), stream.writes().len()), (flushes, 256), "{lines}");
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ mod threads;
 use plumb_load::SpanResult;
 
 use super::affinity::GROUP;
-use super::measured::{Usage, is_interrupted};
+use super::measured::{Usage, is_interrupted, timed_with_flushes};
 use super::profile::{Profile, TimeSpan};
 use super::xml::XmlWriter;
 use super::xml_write;
@@ -24,7 +24,7 @@ pub fn xml(profile: &Profile, results: &[SpanResult], machine: &Machine) -> Stri
     writer.open("Results");
     system::write(machine, &mut writer);
     xml_write::write_into(profile, &mut writer);
-    for (span, result) in profile.time_spans.iter().zip(results) {
+    for (span, result) in profile.time_spans.iter().zip(&timed_with_flushes(results)) {
         writer.open("TimeSpan");
         if is_interrupted(result) {
             let reason = "The test was interrupted before the measurements began. No results are displayed.";

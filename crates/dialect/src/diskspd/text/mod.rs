@@ -16,7 +16,7 @@ use plumb_load::SpanResult;
 
 use self::page::{Page, STARS};
 use super::affinity::GROUP;
-use super::measured::{asked, is_interrupted, parts, start_time};
+use super::measured::{asked, is_interrupted, parts, start_time, timed_with_flushes};
 use super::profile::{Profile, TimeSpan};
 use crate::machine::Machine;
 
@@ -29,14 +29,14 @@ pub(super) fn profile(profile: &Profile, machine: &Machine) -> String {
 
 /// Returns the results of the time spans of `profile`, in order. Spans that did not run are left out.
 pub fn text(profile: &Profile, results: &[SpanResult], machine: &Machine) -> String {
-    let results = &results[..results.len().min(profile.time_spans.len())];
+    let results = timed_with_flushes(&results[..results.len().min(profile.time_spans.len())]);
     let mut page = Page::default();
     if profile.verbose {
         results.iter().zip(&profile.time_spans).for_each(|(result, span)| starts(span, result, &mut page));
     }
     input::profile(profile, machine, &mut page);
     system(machine, &mut page);
-    for (number, (span, result)) in profile.time_spans.iter().zip(results).enumerate() {
+    for (number, (span, result)) in profile.time_spans.iter().zip(&results).enumerate() {
         page.line(&format!("\nResults for timespan {}:", number + 1));
         page.line(STARS);
         if is_interrupted(result) {
@@ -46,10 +46,10 @@ pub fn text(profile: &Profile, results: &[SpanResult], machine: &Machine) -> Str
         time_span(profile, span, result, &mut page);
     }
     if results.len() > 1 {
-        tables::totals(results, &mut page);
+        tables::totals(&results, &mut page);
     }
     if !results.iter().all(is_interrupted) {
-        storage::section(results, &mut page);
+        storage::section(&results, &mut page);
     }
     page.written
 }

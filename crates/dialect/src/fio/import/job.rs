@@ -2,6 +2,7 @@
 
 use plumb_block::{Bytes, Errno, Nanos};
 use plumb_report::document::{CpuSeconds, FlushMethod, RunJob};
+use plumb_report::quantity::duration;
 use plumb_workload::Caching;
 
 use super::field::Field;
@@ -75,6 +76,29 @@ impl Options<'_> {
     /// Returns true if the job writes, and reads nothing but to verify.
     fn only_writes(&self) -> bool {
         matches!(self.pattern(), Some("write" | "randwrite" | "trimwrite" | "randtrimwrite"))
+    }
+
+    fn only_reads(&self) -> bool {
+        matches!(self.pattern(), None | Some("read" | "randread"))
+    }
+
+    /// Returns true if the engine drops what is written.
+    fn is_null_device(&self) -> bool {
+        self.text("ioengine") == Some("null")
+    }
+
+    /// Returns true if the job syncs its files once it has written them.
+    fn flushes_at_end(&self) -> bool {
+        self.is("end_fsync") || self.is("fsync_on_close")
+    }
+
+    /// Returns the call by which the job makes its writes durable.
+    fn flush(&self) -> Option<FlushMethod> {
+        let every = |name: &str| self.number(name).filter(|every| *every > 0);
+        every("fdatasync")
+            .map(|_| FlushMethod::Fdatasync)
+            .or_else(|| (self.flushes_at_end() || every("fsync").is_some()).then_some(FlushMethod::Fsync))
+            .or_else(|| self.text("sync_file_range").map(|_| FlushMethod::Range))
     }
 
     fn verifies(&self) -> bool {
@@ -175,7 +199,12 @@ fn measured(job: &Field<'_>, options: &Options<'_>, version: &str) -> Result<Job
     // The times alone are counted of fdatasync and sync_file_range.
     let operations = sync.get("total_ios").count()?.unwrap_or(0).max(timing.count()?);
     let distribution = timing.distribution(operations)?;
-    let sync = DirectionFigures { operations, distribution, ..DirectionFigures::default() };
+    // No result has a sync after the last write, and one of all directions together has none at all.
+    let is_uncounted = operations == 0
+        && options.flush().is_some()
+        && (sync.is_missing() || options.flushes_at_end())
+        && !options.only_reads();
+    let sync = DirectionFigures { operations, distribution, is_uncounted, ..DirectionFigures::default() };
     let job_seconds = job.get("job_runtime").seconds(1e3)?;
     Ok(JobSides { read, write, trim, sync, mixed, together, job_seconds })
 }
@@ -201,20 +230,34 @@ fn side(job: &Field<'_>, name: &str, version: &str) -> Result<Side, Error> {
     let of = &job.get(name);
     let operations = of.get("total_ios").count()?.unwrap_or(0);
     let seconds = seconds(of, operations)?;
-    // The time of the service: from the submission on, where it is there.
-    let (whole, completion) = (Timing::find(of, "lat"), Timing::find(of, "clat"));
-    let mut distribution = match completion.distribution(operations)? {
-        Some(found) if found.is_listed() => Some(found),
-        found => whole.distribution(operations)?.filter(|of| of.is_listed() || found.is_none()).or(found),
-    };
-    if let (Some(found), Some(mean)) = (&mut distribution, whole.mean()?) {
-        found.latency.mean = mean;
-        found.latency.max = found.latency.max.max(mean);
-    }
+    let distribution = times(of, operations)?;
     let bytes = bytes(of, version, seconds)?;
-    let counted = DirectionFigures { operations, bytes, distribution, errors: 0 };
+    let counted = DirectionFigures { operations, bytes, distribution, ..DirectionFigures::default() };
     check(job, of, &counted)?;
     Ok(Side { counted, seconds })
+}
+
+/// Returns the times of the operations of a direction: `lat`, from the submission on. fio lists percentiles
+/// of `clat` alone unless it is asked for others, and `clat` leaves out the submission, within which a
+/// buffered read of libaio is served.
+fn times(of: &Field<'_>, operations: u64) -> Result<Option<Distribution>, Error> {
+    /// Share of the mean that the submission takes at most where percentiles of `clat` stand for the whole.
+    const SUBMISSION_MAX: f64 = 0.01;
+    let [whole, completion, submission] = ["lat", "clat", "slat"].map(|name| Timing::find(of, name));
+    let submission = submission.mean()?.unwrap_or(0.0);
+    let completion = completion.distribution(operations)?;
+    let Some(mut whole) = whole.distribution(operations)? else { return Ok(completion) };
+    let Some(listed) = completion.filter(|of| of.is_listed() && !whole.is_listed()) else {
+        return Ok(Some(whole));
+    };
+    if submission <= whole.latency.mean * SUBMISSION_MAX {
+        return Ok(Some(listed.with_figures(whole.latency)));
+    }
+    let (taken, mean) = (duration(submission), duration(whole.latency.mean));
+    whole.unknown_because = Some(format!(
+        "fio listed percentiles of the completion (clat) alone, and the submission takes {taken} of {mean}"
+    ));
+    Ok(Some(whole))
 }
 
 /// Returns how long a direction ran that did so many operations. plumb prints the rate of the exact time
@@ -290,6 +333,7 @@ fn parts(
     let (work_read, verification) =
         if is_verified_apart { (Side::default(), Some(read)) } else { (read, None) };
     let longest = [&work_read, &write, &trim, &mixed].iter().map(|side| side.seconds).fold(0.0, f64::max);
+    let is_null_device = options.is_null_device();
     let target_name = options.text("filename").unwrap_or(name);
     let target_name = match job.get("hostname").text() {
         Some(host) if target_name != name => format!("{host}: {target_name}"),
@@ -297,7 +341,7 @@ fn parts(
     };
     let part = |phase, seconds, figures: Figures| {
         let job = asked(options, &figures, threads, name, phase);
-        let target = Target { name: target_name.clone(), figures, ..Target::default() };
+        let target = Target { name: target_name.clone(), is_null_device, figures, ..Target::default() };
         Part { phase, seconds, job, target }
     };
     let figures = Figures {
@@ -341,22 +385,19 @@ fn asked(options: &Options<'_>, figures: &Figures, threads: u64, name: &str, pha
         0 => description(is_random, percent, block.unwrap_or(4096)),
         _ => format!("reads and writes of {}", Bytes(block.unwrap_or(4096))),
     };
-    let every = |name: &str| options.number(name).filter(|every| *every > 0);
     let is_work = phase == Phase::Work;
-    let at_end = options.is("end_fsync") || options.is("fsync_on_close");
-    let flush = every("fdatasync")
-        .map(|_| FlushMethod::Fdatasync)
-        .or_else(|| (at_end || every("fsync").is_some()).then_some(FlushMethod::Fsync))
-        .or_else(|| options.text("sync_file_range").map(|_| FlushMethod::Range));
     let is_synchronous = matches!(options.text("sync"), Some("1" | "sync" | "dsync"));
     RunJob {
         name: name.to_owned(),
         description: if is_work { does } else { format!("verification: {does}") },
         block_bytes: block,
         threads: u32::try_from(threads).unwrap_or(u32::MAX),
-        caching: if options.is("direct") { Caching::Direct } else { Caching::Cached },
+        caching: match options.is("direct") || options.is_null_device() {
+            true => Caching::Direct,
+            false => Caching::Cached,
+        },
         scheduled: options.text("rate").is_some() || options.text("rate_iops").is_some(),
-        flush: flush.filter(|_| is_work),
+        flush: options.flush().filter(|_| is_work),
         durable_write_every: is_synchronous.then_some(1).filter(|_| is_work && figures.write.operations > 0),
         ..RunJob::default()
     }

@@ -1,16 +1,13 @@
 //! How a job is to be reported: percentiles, averaging windows, logs.
 
 use plumb_block::Nanos;
+use plumb_report::export::fio::PERCENTILES;
 
 use crate::Error;
 use crate::fio::invocation::{LogKind, Logs, ReportedJob};
 use crate::fio::options::Options;
 use crate::fio::section::{Section, Setting};
 use crate::fio::value;
-
-/// Percentiles that fio prints unless told otherwise.
-const PERCENTILES: [f64; 17] =
-    [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
 /// The buckets of a recording.
 const BUCKET: Nanos = plumb_measure::SERIES_BUCKET;
@@ -35,24 +32,16 @@ pub(super) fn from_options(options: &Options<'_>) -> Result<ReportedJob, Error> 
     Ok(ReportedJob {
         name: options.name().to_owned(),
         description: options.text("description")?.map(str::to_owned),
-        span: 0,
-        group: 0,
-        jobs: 0..0,
         options: typed(&section.own, Some(&section.name).filter(|_| section.place.starts_with("--name"))),
         command: command(section),
         grouped: options.truth("group_reporting", false)?,
-        rw: String::new(),
-        engine: String::new(),
         percentiles,
         clat_percentiles,
         lat_percentiles,
         bandwidth_window: averaging(options, "bwavgtime")?,
         iops_window: averaging(options, "iopsavgtime")?,
-        latency_target: None,
-        latency_window: Nanos::ZERO,
-        steady: None,
-        continue_on_error: false,
         logs: logs(options)?,
+        ..ReportedJob::default()
     })
 }
 
