@@ -180,8 +180,13 @@ pub fn main_term(terms: &[Term]) -> Option<&Term> {
 /// Returns the term that makes most of a difference between rates, in words.
 fn main_cause(document: &ComparisonDocument) -> Option<String> {
     let main = main_term(&document.contrast.explanation)?;
-    // The terms are of the time between operations, and explain no difference of another figure.
-    let is_explained = document.contrast.outcome == Outcome::Different && is_rate(&document.figure);
+    // The terms are of the time between operations, which for a profile are its transactions. They explain no
+    // difference of another figure, nor more bytes in fewer operations.
+    let contrast = &document.contrast;
+    let operations = contrast.ratios.get("transactions").or_else(|| contrast.ratios.get("iops"));
+    let slower = operations.map(|ratio| ratio.median < 1.0);
+    let is_alike = slower.is_none_or(|slower| contrast.ratio.is_some_and(|of| slower == (of.median < 1.0)));
+    let is_explained = contrast.outcome == Outcome::Different && is_rate(&document.figure) && is_alike;
     is_explained.then(|| match main.term.as_str() {
         "remainder" => "the counters do not explain most of it".to_owned(),
         _ => format!(
@@ -335,7 +340,7 @@ pub(crate) fn value(figure: &str, value: f64) -> String {
 }
 
 fn levels(document: &ComparisonDocument) -> Table {
-    let figures = document.levels.iter().take(1).flat_map(|level| level.figures.keys());
+    let figures: BTreeSet<&String> = document.levels.iter().flat_map(|level| level.figures.keys()).collect();
     let table = Table::for_rows(figures).left("median over the blocks", |figure| *figure);
     let columns = document.levels.iter().fold(table, |table, level| {
         let median = |figure: &String| level.figures.get(figure).copied();
@@ -406,7 +411,7 @@ fn blocks(document: &ComparisonDocument) -> Table {
         .left("level", |block| or_dash(levels.get(block.level), |level| printable(&level.name)))
         .right("measured", |block| duration(block.seconds))
         .right("settled after", |block| or_dash(block.settled_after, duration))
-        .right("value", |block| or_dash(block.figures.get(figure), |of| value(figure, *of)))
+        .right("value", |block| or_dash(block.figure(figure), |of| value(figure, of)))
         .table()
 }
 
@@ -435,8 +440,36 @@ fn facts(document: &ComparisonDocument) -> Vec<Fact> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::document::comparison::DesignFacts;
+
+    #[test]
+    fn a_cause_is_of_operations_and_of_a_profile_of_its_transactions() {
+        let cause = |figure: &str, ratios: &[(&str, f64)]| {
+            let term = Term { share: Some(0.9), ..Term::default() };
+            let ratios = ratios.iter().map(|(name, median)| {
+                ((*name).to_owned(), Estimate { median: *median, ..Estimate::default() })
+            });
+            let ratios: BTreeMap<String, Estimate> = ratios.collect();
+            let contrast = Contrast {
+                outcome: Outcome::Different,
+                ratio: ratios.get(figure).copied(),
+                explanation: vec![term],
+                ratios,
+                ..Contrast::default()
+            };
+            main_cause(&ComparisonDocument {
+                figure: figure.to_owned(),
+                contrast,
+                ..ComparisonDocument::default()
+            })
+        };
+        assert!(cause("bytes-per-second", &[("iops", 0.5), ("bytes-per-second", 4.0)]).is_none());
+        assert!(cause("bytes-per-second", &[("iops", 1.5), ("bytes-per-second", 4.0)]).is_some());
+        assert!(cause("transactions", &[("iops", 0.5), ("transactions", 4.0)]).is_some());
+    }
 
     #[test]
     fn a_forecast_and_the_measured_figure_say_which_they_are() {

@@ -230,10 +230,8 @@ fn has_scheme(name: &str) -> bool {
 /// Returns the mounts beneath the targets, each once: the file system with where it is mounted, and its
 /// device.
 fn mounts(document: &RunDocument) -> Vec<String> {
-    let several = document.paths.iter().map(|one| &one.path);
-    let alone = document.path.iter().filter(|_| document.paths.is_empty());
     let mut mounts = Vec::new();
-    for layer in several.chain(alone).flat_map(|path| &path.layers) {
+    for layer in document.all_paths().into_iter().flat_map(|path| &path.layers) {
         let mut from = layer.evidence.iter().filter(|evidence| evidence.source.ends_with("mountinfo"));
         if let Some(evidence) = from.next() {
             let mount = format!("{} ({})", layer.name, evidence.value);

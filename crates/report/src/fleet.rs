@@ -53,9 +53,8 @@ fn headline(document: &FleetDocument) -> Headline {
         severity,
         label,
         verdict: document.headline.clone(),
-        meaning: String::new(),
-        quality: String::new(),
         incomplete: incomplete(!document.partial, because),
+        ..Headline::default()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::quantity::{count, duration, mebibytes, rate};
 use crate::{rules, wording};
 
 /// Result that a reader should know if nothing else is read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Headline {
     /// The severity of the worst finding above info; `None` if there is none.
     pub severity: Option<Severity>,
@@ -96,14 +96,7 @@ impl Headline {
 
     /// Returns the headline of how something is, which was not judged.
     pub(crate) fn of_state(verdict: &str) -> Self {
-        Self {
-            severity: None,
-            label: "Status",
-            verdict: sentence(verdict),
-            meaning: String::new(),
-            quality: String::new(),
-            incomplete: None,
-        }
+        Self { label: "Status", verdict: sentence(verdict), ..Self::default() }
     }
 
     /// Returns the headline of a path that was surveyed, as a check of it has it: the worst finding, or
@@ -379,6 +372,9 @@ fn unsynced(document: &RunDocument, flushes: Option<FlushCount>) -> String {
     }
     let syncs = document.spans.iter().flat_map(|span| &span.jobs).any(|job| job.flush.is_some());
     match flushes.filter(|flushes| flushes.count > 0 && !flushes.is_of_all()) {
+        _ if document.total.sync.is_uncounted => {
+            "Syncs were asked for; the result does not say how many were made.".to_owned()
+        }
         _ if syncs => "Syncs were asked for, but the result counts none.".to_owned(),
         Some(flushes) => {
             format!("The load asked for no flush; the devices counted {} nevertheless.", flushes.words())

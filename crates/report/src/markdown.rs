@@ -159,11 +159,9 @@ fn figures(figures: &[Figure]) -> String {
 /// Returns the path beneath each target.
 fn paths(document: &RunDocument) -> Vec<Item> {
     let mut items = Vec::new();
-    let named = document.paths.iter().map(|one| (one.targets.as_slice(), &one.path));
-    let alone = document.path.iter().map(|path| (&[][..], path)).filter(|_| document.paths.is_empty());
-    for (targets, path) in named.chain(alone) {
+    for (targets, path) in document.named_paths() {
         if document.paths.len() > 1 {
-            items.push(Item::text(&format!("Beneath {}:", targets.join(", "))));
+            items.push(Item::text(&format!("Beneath {targets}:")));
         }
         let path = &as_measured(path, document);
         items.push(Item::Table(path_table(path, true)));

@@ -315,7 +315,7 @@ fn syncs(document: &ObservationDocument, most: usize) -> Vec<Item> {
             none if none.is_empty() => "No sync call was seen. Flushes are not counted here.".to_owned(),
             received => format!("No sync call was seen. The devices received {received}."),
         };
-        return vec![Item::Line(line)];
+        return vec![Item::Line(line), unseen()];
     }
     let file = |sync: &ObservedSync| match (&sync.file, &*sync.call) {
         (Some(file), _) => printable(file),
@@ -338,12 +338,21 @@ fn syncs(document: &ObservationDocument, most: usize) -> Vec<Item> {
         let what = "No call: writes with O_DSYNC or RWF_DSYNC, io_uring, or the kernel itself, as for a loop device.";
         items.push(Item::Line(what.to_owned()));
     }
+    items.push(unseen());
     if let Some(more) = syncs.len().checked_sub(most).filter(|more| *more > 0) {
         items.push(Item::Line(format!(
             "{more} more callers, on whom less time was spent, are in the JSON document."
         )));
     }
     items
+}
+
+/// Says which durable writes no event names: XFS tells when a sync begins, not when it ends, and btrfs tells
+/// neither.
+fn unseen() -> Item {
+    let what = "On XFS and btrfs a write with O_DSYNC or RWF_DSYNC is not listed: it shows only as a flush or FUA \
+                write of the device.";
+    Item::Line(what.to_owned())
 }
 
 fn process(document: &ObservationDocument) -> Vec<Item> {
@@ -433,4 +442,20 @@ fn facts(document: &ObservationDocument) -> Vec<Fact> {
     let names: Vec<&str> = document.devices.iter().map(|device| device.name.as_str()).collect();
     let own = [("Observed for", duration(document.seconds)), ("Devices", names.join(", "))];
     facts_of(own, &document.environment, document.run_directory.as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durable_writes_that_no_event_names_are_said_whatever_was_seen() {
+        for seen in [Vec::new(), vec![ObservedSync { call: "fsync".to_owned(), ..ObservedSync::default() }]] {
+            let document = ObservationDocument { syncs: Some(seen), ..ObservationDocument::default() };
+            let items = syncs(&document, CALLERS_MAX);
+            let said =
+                items.iter().any(|item| matches!(item, Item::Line(line) if line.contains("XFS and btrfs")));
+            assert!(said, "{:?}", document.syncs);
+        }
+    }
 }

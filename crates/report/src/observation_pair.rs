@@ -11,7 +11,7 @@ use crate::document::ObservationDocument;
 use crate::document::observation::{ObservedDevice, ObservedSync};
 use crate::outline::{Item, Page};
 use crate::quantity::{bytes, duration, or_dash, percent, rate, ratio, three_digits};
-use crate::status::StatusDocument;
+use crate::status::Sections;
 use crate::terminal::Table;
 
 /// Note on every pair.
@@ -92,8 +92,10 @@ impl ObservationPair {
     }
 }
 
-impl StatusDocument for ObservationPair {
-    fn page(&self) -> Page {
+impl Sections for ObservationPair {
+    const TITLE: &str = "plumb observe compare";
+
+    fn add_to(&self, page: &mut Page) {
         let rows = self.rows.chunk_by(|one, next| one.of == next.of);
         let rows = rows.flat_map(|rows| rows.iter().enumerate());
         let value = |row: &PairRow, value: Option<f64>| or_dash(value, |value| row.unit.show(value));
@@ -104,9 +106,8 @@ impl StatusDocument for ObservationPair {
             .right("after", |(_, row)| value(row, row.after))
             .right("after / before", |(_, row)| or_dash(row.ratio, ratio))
             .table();
-        let mut page = Page::plain("plumb observe compare", vec![Item::Table(table)]);
+        page.add("", vec![Item::Table(table)]);
         page.add("", vec![Item::text(&self.note)]);
-        page
     }
 }
 
@@ -180,6 +181,7 @@ fn of_device(device: &ObservedDevice, seconds: f64) -> Figures {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::StatusDocument;
     use crate::terminal::{self, Style};
 
     fn seen(name: &str, calls: f64, flushes: f64) -> ObservationDocument {

@@ -42,11 +42,6 @@ pub struct Page {
 }
 
 impl Page {
-    /// Returns a page of one section without a title.
-    pub(crate) fn plain(title: &'static str, items: Vec<Item>) -> Self {
-        Self { title, summary: None, sections: vec![Section::new("", items)] }
-    }
-
     /// Adds a section, unless it says nothing.
     pub(crate) fn add(&mut self, title: impl Into<Cow<'static, str>>, items: Vec<Item>) {
         let section = Section::new(title, items);

@@ -1,7 +1,7 @@
 //! The documents of `plumb cache`. The status of a cache is that of [`plumb_targets`], whose server answers
 //! with it.
 
-use plumb_targets::cache::CacheStatus;
+use plumb_caches::CacheStatus;
 use serde::ser::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
 

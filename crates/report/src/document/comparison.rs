@@ -177,9 +177,9 @@ pub struct Contrast {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// They differ.
+    /// The levels differ.
     Different,
-    /// They are the same within the threshold.
+    /// The levels are equal within the threshold.
     Equivalent,
     /// Neither could be shown.
     NoneSeen,
@@ -292,6 +292,14 @@ pub struct Block {
     /// runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<f64>,
+}
+
+impl Block {
+    /// Returns a figure by its name; `None` if the block has none, or completed nothing: then its rates are
+    /// those of half an operation, for the statistics alone.
+    pub(crate) fn figure(&self, name: &str) -> Option<f64> {
+        self.figures.get(name).copied().filter(|_| self.counts.operations > 0)
+    }
 }
 
 /// Counts of all targets together. Times are sums over operations and requests, in seconds.

@@ -363,4 +363,9 @@ impl ObservedDevice {
     pub fn ios(&self) -> u64 {
         self.directions().iter().map(|(_, direction)| direction.ios).sum()
     }
+
+    /// Returns the time of requests of the direction that has most of them: summaries cannot be put together.
+    pub(crate) fn busiest_latency(&self) -> Option<Latency> {
+        self.directions().iter().max_by_key(|(_, of)| of.ios).and_then(|(_, of)| of.latency)
+    }
 }

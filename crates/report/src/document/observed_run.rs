@@ -2,7 +2,7 @@
 
 use plumb_block::{DeviceCounters, Nanos, StorageSnapshot};
 use plumb_measure::storage::storage_side;
-use plumb_measure::{ApplicationSide, FlushWrites, Latency};
+use plumb_measure::{ApplicationSide, FlushWrites};
 
 use super::observation::{ObservationDocument, ObservedDevice, ObservedDirection};
 use super::run::RunDocument;
@@ -39,7 +39,7 @@ fn sides(device: &ObservedDevice, document: &ObservationDocument) -> Sides {
             iops: rate(operations),
             bytes_per_second: rate(bytes),
             io_bytes_mean: (operations > 0).then(|| bytes as f64 / operations as f64),
-            latency: busiest(device),
+            latency: device.busiest_latency(),
             in_flight_mean: Some(depth.mean),
             ..ApplicationSide::default()
         },
@@ -67,11 +67,6 @@ fn sides(device: &ObservedDevice, document: &ObservationDocument) -> Sides {
         }),
         ..Sides::default()
     }
-}
-
-/// Returns the time of requests of the direction that has most of them: summaries cannot be put together.
-fn busiest(device: &ObservedDevice) -> Option<Latency> {
-    device.directions().iter().max_by_key(|(_, of)| of.ios).and_then(|(_, of)| of.latency)
 }
 
 fn direction(of: &ObservedDirection) -> DirectionResult {

@@ -284,9 +284,15 @@ impl RunDocument {
 
     /// Returns each path beneath a target once.
     pub fn all_paths(&self) -> Vec<&WritePath> {
+        self.named_paths().into_iter().map(|(_, path)| path).collect()
+    }
+
+    /// Returns the write paths, each once, with the targets that each is beneath if there are several.
+    pub(crate) fn named_paths(&self) -> Vec<(String, &WritePath)> {
         match self.paths.as_slice() {
-            [] => self.path.iter().collect(),
-            paths => paths.iter().map(|one| &one.path).collect(),
+            [] => self.path.iter().map(|path| (String::new(), path)).collect(),
+            [one] => vec![(String::new(), &one.path)],
+            several => several.iter().map(|one| (one.targets.join(", "), &one.path)).collect(),
         }
     }
 

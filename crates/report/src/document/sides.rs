@@ -1,7 +1,7 @@
 //! The two sides of a run on one target, or on all of them.
 
 use plumb_measure::{ApplicationSide, Latency, Quality, StorageSide, VerifyResult};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Requests to a target and their results: the application's side by direction, and the storage's.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -14,7 +14,8 @@ pub struct Sides {
     pub write: DirectionResult,
     /// Trims.
     pub trim: DirectionResult,
-    /// Flushes that the load asked for.
+    /// Flushes that the load asked for; null if it is not known how many were made.
+    #[serde(serialize_with = "counted", deserialize_with = "counted_or_unknown")]
     pub sync: DirectionResult,
     /// Reason why percentiles of a latency are null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,6 +71,20 @@ pub struct DirectionResult {
     /// Failed operations by kind of failure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors_by: Vec<ErrorCount>,
+    /// True if operations were asked for and nobody counted them: the figures are then 0.
+    #[serde(skip)]
+    pub is_uncounted: bool,
+}
+
+/// Writes the operations of a direction, and null if nobody counted them.
+fn counted<S: Serializer>(result: &DirectionResult, serializer: S) -> Result<S::Ok, S::Error> {
+    Some(result).filter(|result| !result.is_uncounted).serialize(serializer)
+}
+
+/// Reads what [`counted`] writes.
+fn counted_or_unknown<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DirectionResult, D::Error> {
+    let uncounted = DirectionResult { is_uncounted: true, ..DirectionResult::default() };
+    Ok(Option::deserialize(deserializer)?.unwrap_or(uncounted))
 }
 
 /// Operations that failed in one way.
@@ -232,6 +247,7 @@ impl DirectionResult {
             latency_from_intended_start: side.latency_from_intended_start,
             errors: side.errors,
             errors_by,
+            is_uncounted: false,
         }
     }
 

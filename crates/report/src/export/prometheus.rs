@@ -277,7 +277,7 @@ const FIGURES: [Figure; 6] = [
             let storage = sides.storage.iter().filter_map(|storage| storage.flushes);
             storage
                 .map(|flushes| ("storage", flushes as f64))
-                .chain(seen(sides, sides.sync.ios as f64))
+                .chain(seen(sides, sides.sync.ios as f64).filter(|_| !sides.sync.is_uncounted))
                 .collect()
         },
     },

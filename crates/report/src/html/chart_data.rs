@@ -4,6 +4,8 @@ use plumb_measure::Histogram;
 use plumb_measure::run::TimeseriesRow;
 use serde::Serialize;
 
+use super::style;
+
 /// Maximum number of points of a distribution.
 pub(super) const POINTS_MAX: usize = 240;
 /// Maximum number of steps of a time series.
@@ -11,8 +13,6 @@ pub(super) const STEPS_MAX: usize = 120;
 
 /// Title of the level axis of a time series.
 pub(super) const TIME_OF_RUN: &str = "time of the run";
-/// Title of the level axis of a distribution.
-pub(super) const TIME_OF_OPERATION: &str = "time of an operation";
 
 /// One chart.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -29,6 +29,53 @@ pub(super) struct Chart {
     pub(super) across: &'static str,
     /// Lines of the chart.
     pub(super) lines: Vec<Line>,
+    /// Subject of the chart.
+    #[serde(skip)]
+    pub(super) name: String,
+    /// Description of what is shown, and of its range.
+    #[serde(skip)]
+    pub(super) words: String,
+    /// Description for readers who do not see the chart.
+    #[serde(skip)]
+    pub(super) aria: String,
+}
+
+impl Chart {
+    /// Creates a chart of the shares of operations that ended within a time.
+    pub(super) fn of_shares(anchor: String, lines: Vec<Line>, words: String, aria: String) -> Self {
+        Self {
+            anchor,
+            is_share: true,
+            unit: "seconds",
+            title: "share of operations".to_owned(),
+            across: "time of an operation",
+            lines,
+            name: "Share that ended within a time".to_owned(),
+            words,
+            aria,
+        }
+    }
+
+    /// Creates a chart of rates over time. `ranges` says from where to where its lines go.
+    pub(super) fn of_rates(
+        anchor: String,
+        name: String,
+        title: &str,
+        lines: Vec<Line>,
+        ranges: &str,
+    ) -> Self {
+        Self {
+            anchor,
+            is_share: false,
+            unit: "count",
+            title: title.to_owned(),
+            across: TIME_OF_RUN,
+            lines,
+            words: format!("{title}: {ranges}"),
+            aria: format!("{name}, {title}: {ranges}."),
+            name,
+        }
+    }
 }
 
 /// One line of a chart.
@@ -42,6 +89,13 @@ pub(super) struct Line {
     pub(super) x: Vec<f64>,
     /// Nines (1 is 90%, 2 is 99%), rates, or latencies; null where there is none.
     pub(super) y: Vec<Option<f64>>,
+}
+
+impl Line {
+    /// Returns a sample of the line's style for a legend, as an element.
+    pub(super) fn sample(&self) -> String {
+        style::sample(self.style)
+    }
 }
 
 /// Returns the distribution as nines over seconds. The slowest operation of `n` stands at the share of one

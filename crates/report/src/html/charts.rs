@@ -4,8 +4,8 @@
 use plumb_measure::run::TimeseriesRow;
 use plumb_text::printable;
 
-use super::chart_data::{self, Chart, Line, PointFunction, TIME_OF_OPERATION, TIME_OF_RUN};
-use super::style::{STYLES, sample};
+use super::chart_data::{self, Chart, Line, PointFunction, TIME_OF_RUN};
+use super::style::STYLES;
 use crate::document::{Part, RunDocument, RunRecording};
 use crate::levels::loses_synced;
 use crate::{quantity, sentences, wording};
@@ -13,41 +13,9 @@ use crate::{quantity, sentences, wording};
 /// The time series of more targets than this would make the page large.
 const TARGETS_MAX: usize = 8;
 
-/// The place of a chart in the page.
-pub(super) struct ChartView {
-    pub(super) anchor: String,
-    /// Subject of the chart.
-    pub(super) name: String,
-    /// Description of what is shown, and of its range.
-    pub(super) words: String,
-    /// Description for readers who do not see the chart.
-    pub(super) aria: String,
-    /// Legend of the chart's lines.
-    pub(super) legend: Vec<Key>,
-}
-
-/// A line in a legend: a sample of its style as an element, and its name.
-pub(super) struct Key {
-    pub(super) sample: String,
-    pub(super) name: String,
-}
-
-impl ChartView {
-    pub(super) fn new(chart: &Chart, name: &str, words: String, aria: String) -> Self {
-        let key = |line: &Line| Key { sample: sample(line.style), name: line.name.clone() };
-        Self {
-            anchor: chart.anchor.clone(),
-            name: name.to_owned(),
-            words,
-            aria,
-            legend: chart.lines.iter().map(key).collect(),
-        }
-    }
-}
-
 /// Returns the distributions of the methods of a durable write, where there are such; else of all targets, by
 /// direction. `None` if none was kept.
-pub(super) fn distributions(recording: &RunRecording) -> Option<(ChartView, Chart)> {
+pub(super) fn distributions(recording: &RunRecording) -> Option<Chart> {
     let document = &recording.document;
     let methods = document.targets.iter().any(|target| sentences::is_method(document, target));
     let places = (0..document.targets.len()).flat_map(|index| Part::OPERATIONS.map(|part| (index, part)));
@@ -62,14 +30,7 @@ pub(super) fn distributions(recording: &RunRecording) -> Option<(ChartView, Char
         let (x, y) = chart_data::nines(histogram);
         Line { name: name.clone(), style, x, y: y.into_iter().map(Some).collect() }
     });
-    let chart = Chart {
-        anchor: "cdf".to_owned(),
-        is_share: true,
-        unit: "seconds",
-        title: "share of operations".to_owned(),
-        across: TIME_OF_OPERATION,
-        lines: lines.collect(),
-    };
+    let lines = lines.collect();
     let each = drawn().filter_map(|(name, histogram)| {
         let latency = histogram.summary()?;
         let [p50, p99, max] = [latency.p50, latency.p99, Some(latency.max)].map(quantity::duration);
@@ -80,7 +41,7 @@ pub(super) fn distributions(recording: &RunRecording) -> Option<(ChartView, Char
         0 => String::new(),
         more => format!("{more} more are in the recording."),
     };
-    (!kept.is_empty()).then(|| (ChartView::new(&chart, "Share that ended within a time", words, aria), chart))
+    (!kept.is_empty()).then(|| Chart::of_shares("cdf".to_owned(), lines, words, aria))
 }
 
 fn part_name(document: &RunDocument, index: usize, part: Part) -> String {
@@ -115,7 +76,7 @@ type LineRequest<'a> = (&'static str, &'a [TimeseriesRow], PointFunction);
 
 /// Returns the charts for each target: rates, throughput, latency, and that of its syncs. A line without a
 /// value is left out, and so is a chart without a line.
-pub(super) fn series(recording: &RunRecording) -> (Vec<ChartView>, Vec<Chart>) {
+pub(super) fn series(recording: &RunRecording) -> Vec<Chart> {
     let document = &recording.document;
     let labels = document.labels();
     let mut charts = Vec::new();
@@ -162,15 +123,10 @@ pub(super) fn series(recording: &RunRecording) -> (Vec<ChartView>, Vec<Chart>) {
         charts.extend(time_chart(&label, format!("latency-{index}"), title, &latency));
         charts.extend(time_chart(&label, format!("sync-{index}"), "latency of a sync", &sync));
     }
-    charts.into_iter().unzip()
+    charts
 }
 
-fn time_chart(
-    label: &str,
-    anchor: String,
-    title: &'static str,
-    wanted: &[LineRequest<'_>],
-) -> Option<(ChartView, Chart)> {
+fn time_chart(label: &str, anchor: String, title: &'static str, wanted: &[LineRequest<'_>]) -> Option<Chart> {
     let made = wanted.iter().enumerate().map(|(style, (name, rows, of))| {
         let (x, y) = chart_data::steps(rows, *of);
         Line { name: (*name).to_owned(), style, x, y }
@@ -186,20 +142,27 @@ fn time_chart(
     let is_latency = title.starts_with("latency");
     let show = if is_latency { quantity::duration } else { quantity::rate };
     let ranges = ranges(&lines, show);
-    let aria = format!("{label}, {title} over time: {ranges}.");
-    let unit = if is_latency { "seconds" } else { "count" };
-    let chart = Chart { anchor, is_share: false, unit, title: title.to_owned(), across: TIME_OF_RUN, lines };
-    Some((ChartView::new(&chart, label, format!("{title}: {ranges}"), aria), chart))
+    Some(Chart {
+        anchor,
+        is_share: false,
+        unit: if is_latency { "seconds" } else { "count" },
+        title: title.to_owned(),
+        across: TIME_OF_RUN,
+        lines,
+        name: label.to_owned(),
+        words: format!("{title}: {ranges}"),
+        aria: format!("{label}, {title} over time: {ranges}."),
+    })
 }
 
 /// Returns from where to where each line goes.
 pub(super) fn ranges(lines: &[Line], show: impl Fn(f64) -> String) -> String {
     let range = |line: &Line| {
         let known = || line.y.iter().flatten().copied();
-        let (low, high) = (known().fold(f64::INFINITY, f64::min), known().fold(0.0, f64::max));
-        format!("{} {} to {}", line.name, show(low), show(high))
+        let (low, high) = (known().reduce(f64::min)?, known().reduce(f64::max)?);
+        Some(format!("{} {} to {}", line.name, show(low), show(high)))
     };
-    lines.iter().map(range).collect::<Vec<_>>().join(", ")
+    lines.iter().filter_map(range).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the rows without a last one that the end of the window cut: its rate would look like a fall.
@@ -236,7 +199,7 @@ mod tests {
         let rows = |operations| [0, 100, 200].map(|ms| row(Nanos::millis(ms), operations)).to_vec();
         let (idle, busy) = (rows(0), rows(7));
         let of = |wanted: &[LineRequest<'_>]| {
-            let chart = time_chart("x", "x".to_owned(), "operations per second", wanted)?.1;
+            let chart = time_chart("x", "x".to_owned(), "operations per second", wanted)?;
             Some(chart.lines.iter().map(|line| (line.name.clone(), line.style)).collect::<Vec<_>>())
         };
         fn line<'a>(name: &'static str, rows: &'a [TimeseriesRow]) -> LineRequest<'a> {

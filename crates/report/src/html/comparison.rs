@@ -1,14 +1,12 @@
 //! The page of a comparison: ratios with their intervals, the terms that explain the difference, each block,
 //! and the distributions of the levels.
 
-use std::collections::BTreeSet;
-
 use askama::Template;
 use plumb_text::printable;
 
 use super::bars::{BarRow, Scale, Sense};
-use super::chart_data::{Chart, Line, TIME_OF_OPERATION};
-use super::charts::{ChartView, ranges};
+use super::chart_data::{Chart, Line};
+use super::charts::ranges;
 use super::frame::Frame;
 use super::sections::{SectionView, lines, sections};
 use super::style::STYLES;
@@ -34,7 +32,7 @@ struct Chapter {
     /// Name, ratios and explanation of each contrast.
     contrasts: Vec<(String, String, String)>,
     /// The figure of each block, and the distributions of all levels, where there are such.
-    charts: Vec<ChartView>,
+    charts: Vec<Chart>,
     /// Number of blocks of practice, which are not drawn.
     practice: usize,
 }
@@ -48,26 +46,24 @@ impl ComparisonPage {
         let sections = sections(&mut outline);
         let workloads = document.chapters().iter().map(|chapter| lines(&chapter.workload));
         let workload = workloads.collect::<Vec<_>>().join("\n\n");
-        let mut all = Vec::new();
         let chapters = document.chapters().iter().enumerate();
-        let chapters = chapters.map(|(number, of)| chapter(of, number, &mut all)).collect();
-        let frame = Frame::new("plumb compare", outline, document.seed).drawing(&all);
+        let chapters: Vec<Chapter> = chapters.map(|(number, of)| chapter(of, number)).collect();
+        let drawn = chapters.iter().flat_map(|chapter| &chapter.charts);
+        let frame = Frame::new("plumb compare", outline, document.seed).drawing(drawn);
         Self { frame, chapters, sections, workload }
     }
 }
 
-fn chapter(document: &ComparisonDocument, number: usize, all: &mut Vec<Chart>) -> Chapter {
+fn chapter(document: &ComparisonDocument, number: usize) -> Chapter {
     let drawn = |contrast: &Contrast| {
         let name = printable(&format!("{} against {}", contrast.compared, contrast.against));
         (name, forest(contrast, &document.figure), waterfall(contrast))
     };
     let charts = [blocks(document, number), distributions(document, number)];
-    let (charts, data): (Vec<_>, Vec<_>) = charts.into_iter().flatten().unzip();
-    all.extend(data);
     Chapter {
         name: comparison::before_title(document),
         contrasts: document.contrasts().map(drawn).collect(),
-        charts,
+        charts: charts.into_iter().flatten().collect(),
         practice: document.measured.iter().filter(|block| block.round == 0).count(),
     }
 }
@@ -148,30 +144,29 @@ fn waterfall(contrast: &Contrast) -> String {
 }
 
 /// Returns the figure of each block that counts, in the order in which they ran.
-fn blocks(document: &ComparisonDocument, number: usize) -> Option<(ChartView, Chart)> {
+fn blocks(document: &ComparisonDocument, number: usize) -> Option<Chart> {
     let figure = &document.figure;
     let counted = document.measured.iter().filter(|block| block.round > 0).enumerate();
     let counted: Vec<_> = counted.map(|(place, block)| (place as f64 + 1.0, block)).collect();
     let line = |(level, name): (usize, String)| {
         let own = counted.iter().filter(|(_, block)| block.level == level);
-        let (x, y) = own.map(|(place, block)| (*place, block.figures.get(figure).copied())).unzip();
+        let (x, y) = own.map(|(place, block)| (*place, block.figure(figure))).unzip();
         Line { name, style: level, x, y }
     };
-    let levels: Vec<Line> = names(document).map(line).collect();
+    let lines: Vec<Line> = names(document).map(line).collect();
     let is_time = !is_rate(figure) && figure != "cpu-per-million";
-    let chart = Chart {
+    let words = ranges(&lines, |of| value(figure, of));
+    lines.iter().flat_map(|line| &line.y).any(Option::is_some).then(|| Chart {
         anchor: format!("blocks-{number}"),
         is_share: false,
         unit: if is_time { "seconds" } else { "count" },
         title: figure_words(figure).to_owned(),
         across: "block",
-        lines: levels,
-    };
-    let drawn: BTreeSet<usize> =
-        chart.lines.iter().filter(|line| !line.x.is_empty()).map(|line| line.style).collect();
-    let words = ranges(&chart.lines, |of| value(figure, of));
-    let aria = format!("{} of each block: {words}.", figure_words(figure));
-    (!drawn.is_empty()).then(|| (ChartView::new(&chart, "Block by block", words, aria), chart))
+        lines,
+        name: "Block by block".to_owned(),
+        aria: format!("{} of each block: {words}.", figure_words(figure)),
+        words,
+    })
 }
 
 /// Returns the levels that a chart has styles for, with their names.
@@ -180,7 +175,7 @@ fn names(document: &ComparisonDocument) -> impl Iterator<Item = (usize, String)>
 }
 
 /// Returns the distributions of the time of an operation, one line for each level.
-fn distributions(document: &ComparisonDocument, number: usize) -> Option<(ChartView, Chart)> {
+fn distributions(document: &ComparisonDocument, number: usize) -> Option<Chart> {
     let line = |(style, name): (usize, String)| {
         let points = document.levels[style].distribution.iter();
         // All of them has no place on this scale: it is drawn a little above 99.9 %.
@@ -189,17 +184,37 @@ fn distributions(document: &ComparisonDocument, number: usize) -> Option<(ChartV
         Line { name, style, x, y }
     };
     let lines: Vec<Line> = names(document).map(line).collect();
-    let chart = Chart {
-        anchor: format!("distributions-{number}"),
-        is_share: true,
-        unit: "seconds",
-        title: "share of operations".to_owned(),
-        across: TIME_OF_OPERATION,
-        lines,
-    };
     let words = "all blocks that count together".to_owned();
     let aria =
         "Distribution of the time of an operation for each level; the table has the figures.".to_owned();
-    let is_drawn = chart.lines.iter().any(|line| line.x.len() > 1);
-    is_drawn.then(|| (ChartView::new(&chart, "Share that ended within a time", words, aria), chart))
+    let is_drawn = lines.iter().any(|line| line.x.len() > 1);
+    is_drawn.then(|| Chart::of_shares(format!("distributions-{number}"), lines, words, aria))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::comparison::{Block, Counts, LevelResult};
+
+    #[test]
+    fn a_block_that_completed_nothing_is_a_gap_of_its_line() {
+        let block = |level, round, operations| Block {
+            level,
+            round,
+            figures: [("iops".to_owned(), if operations == 0 { 0.5 } else { 36.0 })].into(),
+            counts: Counts { operations, ..Counts::default() },
+            ..Block::default()
+        };
+        let level = |name: &str| LevelResult { name: name.to_owned(), ..LevelResult::default() };
+        let document = ComparisonDocument {
+            figure: "iops".to_owned(),
+            levels: vec![level("none"), level("wb")],
+            measured: vec![block(0, 1, 36), block(1, 1, 0), block(1, 2, 0), block(0, 2, 0)],
+            ..ComparisonDocument::default()
+        };
+        let chart = blocks(&document, 0).unwrap();
+        let values: Vec<_> = chart.lines.iter().map(|line| line.y.clone()).collect();
+        assert_eq!(values, [vec![Some(36.0), None], vec![None, None]]);
+        assert_eq!(chart.words, "none 36/s to 36/s");
+    }
 }

@@ -4,7 +4,6 @@ use plumb_text::printable;
 
 use super::chart_data::{Chart, embeddable};
 use super::escape::prose;
-use super::glyph;
 use crate::facts::{Fact, Figure};
 use crate::figures::masthead;
 use crate::headline::Headline;
@@ -18,6 +17,7 @@ const CHART_JS: &str = include_str!("../../assets/uPlot.iife.min.js");
 const CHART_LICENCE: &str = include_str!("../../assets/uPlot.LICENSE");
 
 /// The frame of a page.
+#[derive(Default)]
 pub(super) struct Frame {
     /// `plumb check`.
     pub(super) what: &'static str,
@@ -55,44 +55,14 @@ impl Frame {
 
     /// Returns the frame of a page without a run: a title alone.
     pub(super) fn plain(what: &'static str) -> Self {
-        Self {
-            what,
-            target: String::new(),
-            masthead: Vec::new(),
-            headline: None,
-            figures: Vec::new(),
-            command: String::new(),
-            seed: None,
-            facts: Vec::new(),
-            data: "[]".to_owned(),
-        }
+        Self { what, data: "[]".to_owned(), ..Self::default() }
     }
 
     /// Adds `charts`, which a script draws.
-    pub(super) fn drawing(self, charts: &[Chart]) -> Self {
-        let data = serde_json::to_string(charts).unwrap_or_else(|_| "[]".to_owned());
+    pub(super) fn drawing<'c>(self, charts: impl IntoIterator<Item = &'c Chart>) -> Self {
+        let charts: Vec<&Chart> = charts.into_iter().collect();
+        let data = serde_json::to_string(&charts).unwrap_or_else(|_| "[]".to_owned());
         Self { data: embeddable(&data), ..self }
-    }
-
-    /// Returns the verdict as elements.
-    pub(super) fn verdict(&self) -> String {
-        let verdict = self.headline.as_ref().map_or_else(String::new, |of| prose(printable(&of.verdict)));
-        verdict.split(' ').map(unbroken).collect::<Vec<_>>().join(" ")
-    }
-
-    /// Returns the meaning of the verdict as elements.
-    pub(super) fn meaning(&self) -> String {
-        self.headline.as_ref().map_or_else(String::new, |headline| prose(printable(&headline.meaning)))
-    }
-
-    /// Returns why it is not complete, as elements; empty if it is.
-    pub(super) fn incomplete(&self) -> String {
-        let why = self.headline.as_ref().and_then(|headline| headline.incomplete.as_deref());
-        why.map_or_else(String::new, |why| format!("Not complete: {}", prose(printable(why))))
-    }
-
-    pub(super) fn glyph(&self) -> String {
-        glyph::severity(self.headline.as_ref().and_then(|headline| headline.severity))
     }
 
     /// Returns the styles and scripts of the page, those of the charts only where there are some.
@@ -111,6 +81,11 @@ impl Frame {
     fn has_charts(&self) -> bool {
         self.data != "[]"
     }
+}
+
+/// Returns the verdict of `headline` as elements.
+pub(super) fn verdict(headline: &Headline) -> String {
+    prose(printable(&headline.verdict)).split(' ').map(unbroken).collect::<Vec<_>>().join(" ")
 }
 
 /// Longest name that is kept on one line, in letters.

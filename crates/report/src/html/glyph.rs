@@ -35,8 +35,13 @@ const TRIANGLE: &str =
 const LETTER_I: &str =
     r#"<circle cx="6" cy="6" r="4.8"/><path d="M6 5.6v2.9"/><circle class="solid" cx="6" cy="3.7" r=".8"/>"#;
 
+/// Returns the signs of what `layer` does to data, to a flush and to FUA.
+pub(super) fn states(layer: &Layer) -> [Sign; 3] {
+    [cache(layer.cache), flush(layer.flush), fua(layer)]
+}
+
 /// Returns the sign of a cache.
-pub(super) const fn cache(cache: Cache) -> Sign {
+const fn cache(cache: Cache) -> Sign {
     let (class, shape) = match cache {
         Cache::None => ("st-still", RING),
         Cache::Volatile => ("st-held", HALF),
@@ -47,7 +52,7 @@ pub(super) const fn cache(cache: Cache) -> Sign {
 }
 
 /// Returns the symbol for the fate of a FLUSH.
-pub(super) const fn flush(flush: Flush) -> Sign {
+const fn flush(flush: Flush) -> Sign {
     let (class, shape) = match flush {
         Flush::Forwarded => ("st-flow", DOWN),
         Flush::Absorbed => ("st-still", BAR),
@@ -58,7 +63,7 @@ pub(super) const fn flush(flush: Flush) -> Sign {
 }
 
 /// Returns the sign of what becomes of FUA at `layer`.
-pub(super) fn fua(layer: &Layer) -> Sign {
+fn fua(layer: &Layer) -> Sign {
     let (class, shape) = match layer.fua {
         // A layer without FUA sends none on.
         _ if wording::fua(layer) == NONE => ("st-still", DASH),
@@ -72,8 +77,8 @@ pub(super) fn fua(layer: &Layer) -> Sign {
 }
 
 /// Returns the sign of a severity, as an image for the page; a ring for none.
-pub(super) fn severity(severity: Option<Severity>) -> String {
-    icon(match severity {
+pub(super) fn severity<'a>(severity: impl Into<Option<&'a Severity>>) -> String {
+    icon(match severity.into() {
         Some(Severity::Danger) => OCTAGON,
         Some(Severity::Warning) => TRIANGLE,
         Some(Severity::Info) => LETTER_I,

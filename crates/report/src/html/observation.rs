@@ -3,8 +3,7 @@
 use askama::Template;
 use plumb_text::printable;
 
-use super::chart_data::{Chart, Line, STEPS_MAX, TIME_OF_RUN};
-use super::charts::ChartView;
+use super::chart_data::{Chart, Line, STEPS_MAX};
 use super::frame::Frame;
 use super::sections::{SectionView, lines, sections};
 use super::style::STYLES;
@@ -18,7 +17,7 @@ use crate::quantity::rate;
 #[template(path = "observation.html")]
 pub(super) struct ObservationPage {
     frame: Frame,
-    charts: Vec<ChartView>,
+    charts: Vec<Chart>,
     sections: Vec<SectionView>,
     workload: String,
 }
@@ -30,14 +29,14 @@ impl ObservationPage {
         // The workload stands in a part of its own.
         outline.sections.retain(|of| !of.is_detail);
         let sections = sections(&mut outline);
-        let (charts, drawn): (Vec<_>, Vec<_>) = over_time(document).into_iter().unzip();
-        let frame = Frame::new("plumb observe", outline, None).drawing(&drawn);
+        let charts: Vec<Chart> = over_time(document).into_iter().collect();
+        let frame = Frame::new("plumb observe", outline, None).drawing(&charts);
         Self { frame, charts, sections, workload: lines(&document.workload) }
     }
 }
 
 /// Draws the requests per second of each device, if there is anything to draw.
-fn over_time(document: &ObservationDocument) -> Option<(ChartView, Chart)> {
+fn over_time(document: &ObservationDocument) -> Option<Chart> {
     let lines: Vec<Line> =
         document.devices.iter().take(STYLES).enumerate().map(|(style, device)| line(style, device)).collect();
     if lines.iter().all(|line| line.x.len() < 2) {
@@ -47,18 +46,9 @@ fn over_time(document: &ObservationDocument) -> Option<(ChartView, Chart)> {
         let highest = line.y.iter().flatten().copied().fold(0.0, f64::max);
         format!("{} up to {}", line.name, rate(highest))
     };
-    let words = format!("requests per second: {}", lines.iter().map(most).collect::<Vec<_>>().join(", "));
-    let anchor = "observed".to_owned();
-    let chart = Chart {
-        anchor,
-        is_share: false,
-        unit: "count",
-        title: "requests per second".to_owned(),
-        across: TIME_OF_RUN,
-        lines,
-    };
-    let name = "Requests over time";
-    Some((ChartView::new(&chart, name, words.clone(), format!("{name}, {words}.")), chart))
+    let ranges = lines.iter().map(most).collect::<Vec<_>>().join(", ");
+    let (anchor, name) = ("observed".to_owned(), "Requests over time".to_owned());
+    Some(Chart::of_rates(anchor, name, "requests per second", lines, &ranges))
 }
 
 fn line(style: usize, device: &ObservedDevice) -> Line {

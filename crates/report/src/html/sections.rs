@@ -1,16 +1,15 @@
 //! Pages that are their sections, as they are in every format: of many hosts, and of how something is.
 
 use askama::Template;
-use plumb_path::{Survey, WritePath};
+use plumb_path::{Finding, Survey, WritePath};
 use plumb_text::printable;
 
 use super::escape::{escape, prose};
 use super::frame::Frame;
-use super::path_view::path_view;
+use super::path_view::PathView;
 use super::table;
-use super::verdict_view::{VerdictView, verdict_view};
 use crate::document::FleetDocument;
-use crate::headline::Headline;
+use crate::headline::{Headline, sentence};
 use crate::outline::{Item, Outline, Page, Row, Section};
 use crate::quantity::counted;
 use crate::terminal::Cell;
@@ -113,26 +112,27 @@ fn item(item: &Item) -> String {
             format!("<p>{}</p>", prose(text))
         }
         Item::Command(lines) | Item::Block(lines) => format!("<pre><code>{}</code></pre>", escape(lines)),
-        Item::Finding { finding, about } => self::finding(&verdict_view(finding), about),
+        Item::Finding { finding, about } => self::finding(finding, about),
     }
 }
 
-fn finding(view: &VerdictView, about: &[String]) -> String {
+fn finding(of: &Finding, about: &[String]) -> String {
     let about: String = about.iter().map(|name| format!(" {}", escape(&printable(name)))).collect();
-    let paragraph = |text: &String| format!("<p>{}</p>", prose(text));
-    let said = view.evidence.iter().chain(Some(&view.remedy).filter(|remedy| !remedy.is_empty()));
+    let paragraph = |text: &String| format!("<p>{}</p>", prose(printable(text)));
+    let remedy = sentence(&of.remedy);
+    let said = of.evidence.iter().chain(Some(&remedy).filter(|remedy| !remedy.is_empty()));
     format!(
         "<p><strong>{}</strong> {} <code>{}</code>{about}</p>{}",
-        view.label,
-        prose(&view.sentence),
-        escape(&view.id),
+        of.severity.word(),
+        prose(printable(&sentence(&of.sentence))),
+        escape(&printable(&of.id)),
         said.map(paragraph).collect::<String>()
     )
 }
 
 /// Returns a write path: where synced data is durable, its drawings and layers, and what was found.
 fn surveyed(path: &WritePath, number: usize) -> SectionView {
-    let view = path_view(path, number, "");
+    let view = PathView { number, targets: String::new(), path: path.clone() };
     let view_of = section(&survey::section(path));
-    SectionView { body: format!("{}{}{}", view.wide, view.narrow, view_of.body), ..view_of }
+    SectionView { body: format!("{}{}", view.drawings().concat(), view_of.body), ..view_of }
 }

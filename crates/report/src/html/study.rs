@@ -5,8 +5,8 @@ use askama::Template;
 use plumb_text::printable;
 
 use super::bars::{BarRow, Scale, Sense};
-use super::chart_data::{Chart, Line, TIME_OF_RUN};
-use super::charts::{ChartView, ranges};
+use super::chart_data::{Chart, Line};
+use super::charts::ranges;
 use super::frame::Frame;
 use super::sections::{SectionView, sections};
 use super::style::STYLES;
@@ -19,69 +19,34 @@ use crate::{quantity, study};
 /// All of a page.
 #[derive(Template)]
 #[template(path = "study.html")]
-pub(super) struct StudyPage {
+pub(super) struct StudyPage<'a> {
     frame: Frame,
     /// Summary of several studies.
     sections: Vec<SectionView>,
-    chapters: Vec<Chapter>,
+    chapters: Vec<Chapter<'a>>,
 }
 
-/// Content about one field report; every field is ready to print.
-struct Chapter {
-    name: String,
-    title: String,
-    source: String,
-    finding: String,
-    answer: String,
+/// One field report, with its drawings.
+struct Chapter<'a> {
+    study: &'a Study,
     /// Reported beside ours; empty if nothing was reported.
     drawing: String,
-    charts: Vec<ChartView>,
-    tables: Vec<Figures>,
-    notes: Vec<String>,
+    charts: Vec<Chart>,
 }
 
-/// Figures that answer one question.
-struct Figures {
-    question: String,
-    chosen: Option<String>,
-    table: String,
-}
-
-impl StudyPage {
+impl<'a> StudyPage<'a> {
     /// Returns the page of `document`.
-    pub(super) fn new(document: &StudyDocument) -> Self {
-        let mut all = Vec::new();
-        let chapters = document.studies.iter().map(|study| chapter(study, &mut all)).collect();
+    pub(super) fn new(document: &'a StudyDocument) -> Self {
+        let chapter =
+            |study: &'a Study| Chapter { study, drawing: beside(&study.rows), charts: charts(study) };
+        let chapters: Vec<Chapter<'_>> = document.studies.iter().map(chapter).collect();
         let mut outline = study::outline(document);
         // The studies have chapters of their own; what stands before them is the summary.
         outline.sections.truncate(outline.sections.len().saturating_sub(document.studies.len()));
         let sections = sections(&mut outline);
-        let frame = Frame::new("plumb study", outline, document.seed).drawing(&all);
+        let drawn = chapters.iter().flat_map(|chapter| &chapter.charts);
+        let frame = Frame::new("plumb study", outline, document.seed).drawing(drawn);
         Self { frame, sections, chapters }
-    }
-}
-
-fn chapter(study: &Study, all: &mut Vec<Chart>) -> Chapter {
-    let (views, charts): (Vec<_>, Vec<_>) = charts(study).into_iter().unzip();
-    all.extend(charts);
-    let tables = study::tables(study);
-    Chapter {
-        name: printable(&study.name),
-        title: printable(&study.title),
-        source: printable(&study.source),
-        finding: printable(&study.finding),
-        answer: printable(&study.answer),
-        drawing: beside(&study.rows),
-        charts: views,
-        tables: tables
-            .iter()
-            .map(|of| Figures {
-                question: printable(&of.question),
-                chosen: of.chosen.as_deref().map(printable),
-                table: table::table(&of.table, ""),
-            })
-            .collect(),
-        notes: study.notes.iter().map(|note| printable(note)).collect(),
     }
 }
 
@@ -108,7 +73,7 @@ fn beside(rows: &[StudyRow]) -> String {
 }
 
 /// Returns the charts of what happened over time.
-fn charts(study: &Study) -> Vec<(ChartView, Chart)> {
+fn charts(study: &Study) -> Vec<Chart> {
     let mut names: Vec<&str> = study.series.iter().map(|series| series.chart.as_str()).collect();
     names.dedup();
     let chart = |(number, name): (usize, &&str)| {
@@ -120,17 +85,9 @@ fn charts(study: &Study) -> Vec<(ChartView, Chart)> {
             y: series.points.iter().map(|point| Some(point.per_second)).collect(),
         };
         let lines: Vec<Line> = of.iter().enumerate().take(STYLES).map(line).collect();
-        let words = format!("operations per second: {}", ranges(&lines, quantity::rate));
-        let chart = Chart {
-            anchor: format!("study-{}-{number}", study.name.to_lowercase()),
-            is_share: false,
-            unit: "count",
-            title: "operations per second".to_owned(),
-            across: TIME_OF_RUN,
-            lines,
-        };
-        let name = printable(name);
-        (ChartView::new(&chart, &name, words.clone(), format!("{name}, {words}.")), chart)
+        let ranges = ranges(&lines, quantity::rate);
+        let anchor = format!("study-{}-{number}", study.name.to_lowercase());
+        Chart::of_rates(anchor, printable(name), "operations per second", lines, &ranges)
     };
     names.iter().enumerate().map(chart).collect()
 }

@@ -1,23 +1,9 @@
 //! The verdicts in the page.
 
 use plumb_path::{Finding, Rule, Severity};
-use plumb_text::printable;
 
-use super::glyph;
 use crate::headline::sentence;
 use crate::rules;
-
-pub(super) struct VerdictView {
-    pub(super) class: &'static str,
-    pub(super) glyph: String,
-    pub(super) label: &'static str,
-    pub(super) id: String,
-    /// True if the page says what its rule means.
-    pub(super) is_explained: bool,
-    pub(super) sentence: String,
-    pub(super) evidence: Vec<String>,
-    pub(super) remedy: String,
-}
 
 pub(super) fn verdict_count(verdicts: &[Finding]) -> String {
     let words = [(Severity::Danger, "danger"), (Severity::Warning, "warning"), (Severity::Info, "note")];
@@ -38,17 +24,4 @@ pub(super) fn explanations(verdicts: &[Finding]) -> Vec<&'static Rule> {
         }
     }
     known
-}
-
-pub(super) fn verdict_view(finding: &Finding) -> VerdictView {
-    VerdictView {
-        class: finding.severity.word(),
-        glyph: glyph::severity(Some(finding.severity)),
-        label: finding.severity.word(),
-        id: printable(&finding.id),
-        is_explained: rules::find(&finding.id).is_some(),
-        sentence: printable(&sentence(&finding.sentence)),
-        evidence: finding.evidence.iter().map(|line| printable(line)).collect(),
-        remedy: printable(&sentence(&finding.remedy)),
-    }
 }

@@ -1,10 +1,9 @@
 //! Progress of a run on stderr: a line that is redrawn on a terminal, a line for the phase elsewhere.
 
 use std::io::IsTerminal;
-use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use plumb_block::{Bytes, Nanos};
+use plumb_block::{Bytes, Clock as _, Nanos, RealClock};
 use plumb_load::{Event, Observer, Phase, Progress};
 use plumb_text::printable;
 use plumb_workload::{Job, Scenario};
@@ -29,7 +28,7 @@ pub struct Bar {
     /// Turn that runs, if there are many.
     turns: Option<Turns>,
     /// Bytes that the phase moves, if it is measured in bytes; and since when.
-    bytes: Option<(Bytes, Instant)>,
+    bytes: Option<(Bytes, RealClock)>,
     /// When the phase began.
     begun: Nanos,
     /// The last look: when, and the operations and flushes until then.
@@ -39,7 +38,7 @@ pub struct Bar {
 /// Turn that runs, of many.
 struct Turns {
     /// When the first of them began.
-    since: Instant,
+    since: RealClock,
     which: String,
     /// How much of all was done before it, if that is known.
     done: Option<f64>,
@@ -114,11 +113,11 @@ pub(super) fn redrawn(length: u64, template: &str) -> ProgressBar {
 
 /// Returns in words, such as `, 5 s left`, how many seconds are still needed by what has done this share of
 /// its work `since` then; nothing before that can be told. `bound` stands before the time.
-pub(super) fn left(since: Instant, share: f64, bound: &str) -> String {
+pub(super) fn left(since: RealClock, share: f64, bound: &str) -> String {
     if !(0.0 < share && share < 1.0) {
         return String::new();
     }
-    let left = since.elapsed().as_secs_f64() * (1.0 / share - 1.0);
+    let left = since.now().as_secs_f64() * (1.0 / share - 1.0);
     format!(", {bound}{} left", Nanos::from_secs_f64(left.ceil()))
 }
 
@@ -149,7 +148,7 @@ impl Bar {
         self.bytes = None;
         let (is_measured, name) = match phase {
             Phase::LayingOut { path, size } => {
-                self.bytes = Some((*size, Instant::now()));
+                self.bytes = Some((*size, RealClock::start()));
                 (false, format!("prepare: laying out {path}, {size}"))
             }
             Phase::Preconditioning => (false, "preconditioning".to_owned()),
@@ -209,7 +208,7 @@ impl Bar {
         let Some(which) = lines.first() else { return };
         // Under another workload it begins anew.
         let goes_on = self.turns.as_ref().filter(|before| before.done <= done);
-        let since = goes_on.map_or_else(Instant::now, |before| before.since);
+        let since = goes_on.map_or_else(RealClock::start, |before| before.since);
         self.turns = Some(Turns { since, which: which.clone(), done });
     }
 }

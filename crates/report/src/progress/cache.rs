@@ -1,11 +1,10 @@
 //! Activity of a cache, followed until it is over.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use plumb_block::wait::LOOK_EVERY;
-use plumb_block::{Bytes, Nanos};
-use plumb_targets::cache::{CacheStatus, LaidOut};
+use plumb_block::{Bytes, Nanos, RealClock};
+use plumb_caches::{CacheStatus, LaidOut};
 use plumb_text::shell_word;
 
 use super::bar::left;
@@ -85,7 +84,7 @@ pub fn writing_back(now: &CacheStatus, first: Bytes) -> String {
 }
 
 /// Returns how far a served cache is with laying out a file, since that was ordered.
-pub fn laying_out(now: &CacheStatus, ordered: Instant) -> String {
+pub fn laying_out(now: &CacheStatus, ordered: RealClock) -> String {
     let Some(LaidOut { path, done_bytes, size_bytes }) = &now.laying_out else { return String::new() };
     let left = left(ordered, *done_bytes as f64 / (*size_bytes).max(1) as f64, "");
     format!("is laying out {path}: {} of {}{left}", Bytes(*done_bytes), Bytes(*size_bytes))

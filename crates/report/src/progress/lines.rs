@@ -1,11 +1,11 @@
 //! Progress where nothing can be redrawn: lines on stderr, so few that a log is not flooded.
 
-use std::time::{Duration, Instant};
+use plumb_block::{Clock as _, Nanos, RealClock};
 
 use crate::streams;
 
 /// Time from one line to the next.
-const EVERY: Duration = Duration::from_secs(10);
+const EVERY: Nanos = Nanos::secs(10);
 /// Environment variable that asks for every line, with the value `all`.
 const VARIABLE: &str = "PLUMB_PROGRESS";
 
@@ -15,7 +15,8 @@ const VARIABLE: &str = "PLUMB_PROGRESS";
 pub struct ProgressLines {
     /// True if every line goes out at once.
     is_unbounded: bool,
-    last: Option<Instant>,
+    clock: RealClock,
+    last: Option<Nanos>,
     waiting: Option<String>,
 }
 
@@ -27,7 +28,7 @@ impl ProgressLines {
 
     /// Creates lines of something that may soon be over: the first comes after ten seconds too.
     pub fn later() -> Self {
-        Self { last: Some(Instant::now()), ..Self::default() }
+        Self { last: Some(Nanos::ZERO), ..Self::default() }
     }
 
     /// Says `line` on stderr now, or once it is due.
@@ -38,7 +39,7 @@ impl ProgressLines {
 
     /// Says the line that waits, if it is due.
     pub fn look(&mut self) {
-        if let Some(line) = self.due(Instant::now()) {
+        if let Some(line) = self.due(self.clock.now()) {
             streams::say(&format!("plumb: {line}"));
         }
     }
@@ -48,8 +49,8 @@ impl ProgressLines {
     }
 
     /// Takes the line that may go out at `now`.
-    fn due(&mut self, now: Instant) -> Option<String> {
-        let is_early = self.last.is_some_and(|last| now.saturating_duration_since(last) < EVERY);
+    fn due(&mut self, now: Nanos) -> Option<String> {
+        let is_early = self.last.is_some_and(|last| now.since(last) < EVERY);
         if is_early && !self.is_unbounded {
             return None;
         }
@@ -65,10 +66,9 @@ mod tests {
 
     /// Returns how many lines go out when one comes every 100 ms for a minute.
     fn lines_in_a_minute(mut lines: ProgressLines) -> usize {
-        let begun = Instant::now();
         let out = (0..600).filter(|number| {
             lines.put(&format!("phase {number}"));
-            lines.due(begun + Duration::from_millis(100) * *number).is_some()
+            lines.due(Nanos::millis(100) * *number).is_some()
         });
         out.count()
     }
@@ -81,14 +81,14 @@ mod tests {
 
     #[test]
     fn the_newest_line_that_came_early_goes_out_later() {
-        let (mut lines, begun) = (ProgressLines::default(), Instant::now());
+        let mut lines = ProgressLines::default();
         lines.put("laying out");
-        assert_eq!(lines.due(begun).as_deref(), Some("laying out"));
+        assert_eq!(lines.due(Nanos::ZERO).as_deref(), Some("laying out"));
         for line in ["warming up", "measuring"] {
             lines.put(line);
-            assert_eq!(lines.due(begun + Duration::from_secs(1)), None);
+            assert_eq!(lines.due(Nanos::secs(1)), None);
         }
-        assert_eq!(lines.due(begun + EVERY).as_deref(), Some("measuring"));
-        assert_eq!(lines.due(begun + 3 * EVERY), None, "it is said once");
+        assert_eq!(lines.due(EVERY).as_deref(), Some("measuring"));
+        assert_eq!(lines.due(EVERY * 3), None, "it is said once");
     }
 }

@@ -6,7 +6,7 @@ use std::io::IsTerminal as _;
 
 use indicatif::ProgressBar;
 use plumb_block::Nanos;
-use plumb_policy::apply::{Event, Progress};
+use plumb_policy::apply::Event;
 use plumb_text::shell_word;
 
 use super::bar::redrawn;
@@ -41,17 +41,9 @@ impl PolicyProgress {
     fn say(&self, line: &str) {
         self.bar.suspend(|| streams::say(&format!("plumb: {line}")));
     }
-}
 
-impl Drop for PolicyProgress {
-    /// Takes the bar away.
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
-    }
-}
-
-impl Progress for PolicyProgress {
-    fn event(&self, event: &Event<'_>) {
+    /// Shows an event.
+    pub fn on(&self, event: &Event<'_>) {
         match event {
             Event::Begun { disks: 0, .. } => self.say("nothing to change"),
             Event::Begun { disks, journal } => {
@@ -88,6 +80,13 @@ impl Progress for PolicyProgress {
             }
             Event::WaveEnded { wave } => self.progress(&format!("wave {wave} was read back again")),
         }
+    }
+}
+
+impl Drop for PolicyProgress {
+    /// Takes the bar away.
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
     }
 }
 

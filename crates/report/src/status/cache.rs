@@ -3,13 +3,13 @@
 use plumb_block::{Bytes, Nanos};
 use plumb_cache::driver::{LatencyBucket, LatencyByRequest, RequestLatency};
 use plumb_cache::{Findings, Mode};
+use plumb_caches::{CacheStatus, EnduranceBy, Sleep, Wear, serving};
 use plumb_path::metrics::Metrics;
 use plumb_targets::ByteExtent;
-use plumb_targets::cache::{CacheStatus, EnduranceBy, Sleep, Wear, serving};
 use plumb_text::printable;
 use plumb_text::shell_word;
 
-use super::StatusDocument;
+use super::Sections;
 use crate::document::cache::{CacheDetached, CacheShown, CachesShown};
 use crate::export::prometheus::put_histogram;
 use crate::outline::{Item, Page, Row};
@@ -19,22 +19,19 @@ const TITLE: &str = "plumb cache status";
 /// Largest number of damaged parts that are shown to people.
 const SHOWN: usize = 8;
 
-impl StatusDocument for CacheShown {
-    fn page(&self) -> Page {
-        let mut page = Page { title: TITLE, ..Page::default() };
+impl Sections for CacheShown {
+    const TITLE: &str = TITLE;
+
+    fn add_to(&self, page: &mut Page) {
         let status = &self.status;
         match status.schema.as_str() {
-            CacheStatus::SCHEMA_CREATE => created(&mut page, status),
-            CacheStatus::SCHEMA_SERVE => served(&mut page, status),
+            CacheStatus::SCHEMA_CREATE => created(page, status),
+            CacheStatus::SCHEMA_SERVE => served(page, status),
             _ if self.is_stopped => {
-                let left = status.only_in_log();
-                let words =
-                    format!("{}: stopped; {left} only in the log, until it is served again", status.name);
-                page.add("", vec![Item::text(&words)]);
+                page.add("", vec![Item::text(&stopped(status))]);
             }
-            _ => add(&mut page, status),
+            _ => add(page, status),
         }
-        page
     }
 
     fn metrics(&self) -> Option<String> {
@@ -42,14 +39,14 @@ impl StatusDocument for CacheShown {
     }
 }
 
-impl StatusDocument for CachesShown {
-    fn page(&self) -> Page {
-        let mut page = Page { title: TITLE, ..Page::default() };
-        self.caches.iter().for_each(|cache| add(&mut page, &cache.status));
+impl Sections for CachesShown {
+    const TITLE: &str = TITLE;
+
+    fn add_to(&self, page: &mut Page) {
+        self.caches.iter().for_each(|cache| add(page, &cache.status));
         if self.caches.is_empty() {
             page.add("", vec![Item::text("there is no cache; `plumb cache create` makes one")]);
         }
-        page
     }
 
     fn metrics(&self) -> Option<String> {
@@ -57,8 +54,10 @@ impl StatusDocument for CachesShown {
     }
 }
 
-impl StatusDocument for CacheDetached {
-    fn page(&self) -> Page {
+impl Sections for CacheDetached {
+    const TITLE: &str = "plumb cache detach";
+
+    fn add_to(&self, page: &mut Page) {
         let Self { name, backing, .. } = self;
         let but = match self.given_up_bytes {
             0 => String::new(),
@@ -75,8 +74,22 @@ impl StatusDocument for CacheDetached {
             }
             true => format!("{name}: removed; the data that only its log held is lost, {after} {backing}"),
         };
-        Page::plain("plumb cache detach", vec![Item::text(&words)])
+        page.add("", vec![Item::text(&words)]);
     }
+}
+
+/// Describes a cache that has been stopped.
+fn stopped(cache: &CacheStatus) -> String {
+    let CacheStatus { name, backing, uuid, .. } = cache;
+    if cache.has_deleted_log() && cache.is_written_back() {
+        return format!(
+            "{name}: stopped; a file of its log was deleted, and {} has everything: `plumb cache detach {} --discard-dirty {uuid}` \
+             removes the cache, and nothing is lost",
+            backing.path,
+            shell_word(name)
+        );
+    }
+    format!("{name}: stopped; {} only in the log, until it is served again", cache.only_in_log())
 }
 
 /// Returns why a cache no longer serves though it is open, and what to do.
@@ -121,6 +134,7 @@ fn add(page: &mut Page, cache: &CacheStatus) {
     };
     facts.extend(cache.legs.iter().map(|leg| format!("log {} ({})", leg.path, leg.state)));
     facts.extend(log_deleted(cache));
+    facts.extend(backing_deleted(cache));
     facts.extend(cache.warnings.iter().map(|why| format!("WARNING: {why}")));
     facts.extend(cache.recovery.iter().flat_map(|found| recovery(cache, found)));
     if cache.served {
@@ -223,9 +237,20 @@ fn log_deleted(cache: &CacheStatus) -> Option<String> {
         ),
     };
     Some(format!(
-        "LOG DELETED: a file of the log was deleted. When the server ends, the file and all data that only the log holds are lost: \
+        "LOG DELETED: a file of the log was deleted. If the server is killed, the file and all data that only the log holds are lost: \
          {first}"
     ))
+}
+
+/// Says that the backing file has lost its name, and how to save the data.
+fn backing_deleted(cache: &CacheStatus) -> Option<String> {
+    cache.backing.is_deleted.then(|| {
+        format!(
+            "BACKING DELETED: {} was deleted or renamed. When the server ends, all data is lost unless the file is back \
+             under this name: rename it back, or copy the data from the device or the export of the cache first",
+            cache.backing.path
+        )
+    })
 }
 
 /// Returns why an open cache does not serve, if it does not.

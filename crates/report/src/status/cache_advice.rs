@@ -2,7 +2,7 @@
 
 use plumb_block::{Bytes, Nanos};
 
-use super::StatusDocument;
+use super::Sections;
 use super::cache::years;
 use crate::document::cache::{CacheAdvice, CacheSize};
 use crate::outline::{Item, Page};
@@ -15,8 +15,10 @@ const BAR: usize = 20;
 const LEGEND: &str = "Absorbed: share of the writes that took at most a tenth longer than the slowest write to a log that never fills. \
                       Stalled: additional time that all clients together waited.";
 
-impl StatusDocument for CacheAdvice {
-    fn page(&self) -> Page {
+impl Sections for CacheAdvice {
+    const TITLE: &str = "plumb cache advise";
+
+    fn add_to(&self, page: &mut Page) {
         let time = Nanos::from_secs_f64;
         let of = format!(
             "{}: {} ({}) and {}{}",
@@ -49,7 +51,7 @@ impl StatusDocument for CacheAdvice {
         items.push(Item::Table(sizes(&self.sizes)));
         items.extend(wear(self).as_deref().map(Item::text));
         items.push(Item::text(LEGEND));
-        Page::plain("plumb cache advise", items)
+        page.add("", items);
     }
 }
 

@@ -6,7 +6,7 @@ use plumb_targets::served_drive::DriveStatus;
 use plumb_text::printable;
 use plumb_text::shell_word;
 
-use super::StatusDocument;
+use super::Sections;
 use super::cache::places;
 use crate::document::drive::{DriveGone, DriveList, DriveModel, DriveShown, DrivesShown};
 use crate::outline::{Item, Page, Row};
@@ -16,9 +16,11 @@ use crate::wording;
 
 const TITLE: &str = "plumb drive status";
 
-impl StatusDocument for DriveList {
+impl Sections for DriveList {
+    const TITLE: &str = "plumb drive list";
+
     /// Makes a line for each model, and below it what it stands for.
-    fn page(&self) -> Page {
+    fn add_to(&self, page: &mut Page) {
         let table = Table::for_rows(&self.models)
             .left("model", |model| Cell::inked(Ink::Bold, printable(&model.facts.name)))
             .left("kind", |model| &model.facts.kind)
@@ -28,9 +30,8 @@ impl StatusDocument for DriveList {
             .table();
         let below = self.models.iter().map(|model| printable(&model.facts.description)).collect();
         let end = "`plumb drive show MODEL` tells what one is made of, `plumb drive serve MODEL` makes one.";
-        let mut page = Page::plain("plumb drive list", vec![Item::Table(table.with_notes(below))]);
+        page.add("", vec![Item::Table(table.with_notes(below))]);
         page.add("", vec![Item::text(end)]);
-        page
     }
 }
 
@@ -44,9 +45,10 @@ fn write_cache(words: &str) -> Cell {
     Cell::inked(ink, words)
 }
 
-impl StatusDocument for DriveModel {
-    fn page(&self) -> Page {
-        let mut page = Page { title: "plumb drive show", ..Page::default() };
+impl Sections for DriveModel {
+    const TITLE: &str = "plumb drive show";
+
+    fn add_to(&self, page: &mut Page) {
         let facts = &self.facts;
         let title = format!("{}: {} {}", facts.name, facts.interface, facts.kind);
         page.add(
@@ -71,7 +73,6 @@ impl StatusDocument for DriveModel {
                 page.add(title, vec![Item::Table(figures_table(figures))]);
             }
         }
-        page
     }
 }
 
@@ -87,29 +88,31 @@ fn figures_table(figures: &[FigureRow]) -> Table {
         .table()
 }
 
-impl StatusDocument for DriveShown {
-    fn page(&self) -> Page {
-        let mut page = Page { title: TITLE, ..Page::default() };
-        add(&mut page, &self.status, self.is_gone);
-        page
+impl Sections for DriveShown {
+    const TITLE: &str = TITLE;
+
+    fn add_to(&self, page: &mut Page) {
+        add(page, &self.status, self.is_gone);
     }
 }
 
-impl StatusDocument for DrivesShown {
-    fn page(&self) -> Page {
-        let mut page = Page { title: TITLE, ..Page::default() };
-        self.drives.iter().for_each(|drive| add(&mut page, drive, false));
+impl Sections for DrivesShown {
+    const TITLE: &str = TITLE;
+
+    fn add_to(&self, page: &mut Page) {
+        self.drives.iter().for_each(|drive| add(page, drive, false));
         if self.drives.is_empty() {
             page.add("", vec![Item::text("no drive is being served; `plumb drive serve MODEL` makes one")]);
         }
-        page
     }
 }
 
-impl StatusDocument for DriveGone {
-    fn page(&self) -> Page {
+impl Sections for DriveGone {
+    const TITLE: &str = "plumb drive detach";
+
+    fn add_to(&self, page: &mut Page) {
         let words = format!("{}: its process was gone; what it left behind was removed", self.name);
-        Page::plain("plumb drive detach", vec![Item::text(&words)])
+        page.add("", vec![Item::text(&words)]);
     }
 }
 
@@ -169,6 +172,11 @@ fn prospects(drive: &DriveStatus) -> Vec<String> {
             "a flush failed: no later flush succeeds until the drive is switched off and on".to_owned(),
         );
     }
+    facts.extend(drive.is_medium_deleted.then(|| {
+        "MEDIUM DELETED: its file was deleted, and the contents are lost when the server ends: copy them from the device or \
+         the export first"
+            .to_owned()
+    }));
     facts.extend(drive.faults.iter().map(|fault| format!("fault {fault}")));
     facts.extend(drive.device.iter().map(|device| format!("device {device}")));
     facts.extend(drive.transport.iter().map(|transport| format!("transport {transport}")));

@@ -15,7 +15,6 @@ mod restore;
 use std::fmt::Debug;
 
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use crate::document::json::pretty;
 use crate::format::Kind;
@@ -24,7 +23,7 @@ use crate::outline::Page;
 pub use cache::not_serving;
 
 /// A document about the state of something, or about what a command did.
-pub trait StatusDocument: Debug + ToJson {
+pub trait StatusDocument: Debug {
     /// Returns the page of it.
     fn page(&self) -> Page;
 
@@ -34,13 +33,8 @@ pub trait StatusDocument: Debug + ToJson {
     }
 
     /// Returns its metrics in the text format of Prometheus, if it has some.
-    fn metrics(&self) -> Option<String> {
-        None
-    }
-}
+    fn metrics(&self) -> Option<String>;
 
-/// A document as JSON: as it is serialized, or as it was [read](Read).
-pub trait ToJson {
     /// Returns it as indented JSON, ending in a newline.
     ///
     /// # Errors
@@ -48,34 +42,32 @@ pub trait ToJson {
     fn to_json(&self) -> serde_json::Result<String>;
 }
 
-impl<T: Serialize> ToJson for T {
+/// Content of a document's page; the document as it is serialized is its JSON.
+pub(crate) trait Sections {
+    /// Command that the page is of.
+    const TITLE: &str;
+
+    /// Adds the document's sections to its page.
+    fn add_to(&self, page: &mut Page);
+
+    /// Returns the document's metrics in the text format of Prometheus, if it has some.
+    fn metrics(&self) -> Option<String> {
+        None
+    }
+}
+
+impl<T: Sections + Serialize + Debug> StatusDocument for T {
+    fn page(&self) -> Page {
+        let mut page = Page { title: T::TITLE, ..Page::default() };
+        self.add_to(&mut page);
+        page
+    }
+
+    fn metrics(&self) -> Option<String> {
+        Sections::metrics(self)
+    }
+
     fn to_json(&self) -> serde_json::Result<String> {
         pretty(self)
-    }
-}
-
-impl<T> ToJson for Read<T> {
-    fn to_json(&self) -> serde_json::Result<String> {
-        Ok(self.json.clone())
-    }
-}
-
-/// A document whose type belongs to a crate that reports do not use: its JSON, with the part of it that a
-/// page shows.
-#[derive(Debug)]
-pub struct Read<T> {
-    json: String,
-    /// Part that the page shows.
-    pub shown: T,
-}
-
-impl<T: DeserializeOwned> Read<T> {
-    /// Reads `document`.
-    ///
-    /// # Errors
-    /// If it is not one of this kind.
-    pub fn new(document: &impl Serialize) -> serde_json::Result<Self> {
-        let json = pretty(document)?;
-        Ok(Self { shown: serde_json::from_slice(json.as_bytes())?, json })
     }
 }

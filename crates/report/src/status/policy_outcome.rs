@@ -12,35 +12,15 @@ use plumb_policy::verify::Verification;
 use plumb_text::printable;
 use plumb_text::shell_word;
 
-use super::StatusDocument;
+use super::Sections;
 use super::policy_plan::refused;
 use crate::document::policy::{PolicyApply, PolicyClaim, PolicyPersist};
 use crate::outline::{Item, Page, Row};
 use crate::terminal::{Cell, Ink, Table};
 
-/// A document of which a page is one section.
-macro_rules! outcomes {
-    ($($document:ty: $title:literal),*) => {$(
-        impl StatusDocument for $document {
-            fn page(&self) -> Page {
-                let mut page = Page { title: $title, ..Page::default() };
-                self.add_to(&mut page);
-                page
-            }
-        }
-    )*};
-}
-outcomes!(
-    Report: "plumb policy rollback", PolicyApply: "plumb policy apply", PolicyClaim: "plumb policy claim",
-    PolicyPersist: "plumb policy persist", Enforcement: "plumb policy enforce"
-);
+impl Sections for Report {
+    const TITLE: &str = "plumb policy rollback";
 
-/// Adds itself to a page.
-trait Addition {
-    fn add_to(&self, page: &mut Page);
-}
-
-impl Addition for Report {
     /// Adds what became of each disk, where it is written down, and what to do now.
     fn add_to(&self, page: &mut Page) {
         let disks = Table::for_rows(&self.disks)
@@ -84,7 +64,9 @@ fn result(result: &DiskResult) -> Cell {
     Cell::inked(ink, word)
 }
 
-impl Addition for PolicyApply {
+impl Sections for PolicyApply {
+    const TITLE: &str = "plumb policy apply";
+
     fn add_to(&self, page: &mut Page) {
         self.report.add_to(page);
         if let Some(observation) = &self.observation {
@@ -115,9 +97,11 @@ fn felt(observation: &Observation) -> Item {
     Item::Rows(rows.chain([Row::new("undisturbed", &text)]).collect())
 }
 
-impl StatusDocument for Verification {
+impl Sections for Verification {
+    const TITLE: &str = "plumb policy verify";
+
     /// Makes the page of how disks differ from a plan.
-    fn page(&self) -> Page {
+    fn add_to(&self, page: &mut Page) {
         let rows = self.disks.iter().flat_map(|disk| {
             let name = disk.name_now.as_deref().unwrap_or(&disk.name);
             let ok = disk.drift.is_empty().then(|| (Ink::Green, "ok", format!("as planned: {}", disk.asked)));
@@ -136,7 +120,7 @@ impl StatusDocument for Verification {
                 "`plumb policy plan` plans the state again, `plumb policy watch` reports when it drifts";
             items.push(Item::Remedy(remedy.to_owned()));
         }
-        Page::plain("plumb policy verify", items)
+        page.add("", items);
     }
 
     fn metrics(&self) -> Option<String> {
@@ -144,7 +128,9 @@ impl StatusDocument for Verification {
     }
 }
 
-impl Addition for PolicyClaim {
+impl Sections for PolicyClaim {
+    const TITLE: &str = "plumb policy claim";
+
     fn add_to(&self, page: &mut Page) {
         let file = self.file.display();
         let name = self.name.as_deref().unwrap_or(&self.identity);
@@ -167,7 +153,9 @@ impl Addition for PolicyClaim {
     }
 }
 
-impl Addition for PolicyPersist {
+impl Sections for PolicyPersist {
+    const TITLE: &str = "plumb policy persist";
+
     /// Adds what is kept and how sure that is, what was written or removed for it, and what to run.
     fn add_to(&self, page: &mut Page) {
         let mut items: Vec<Item> = self.kept.iter().map(|kept| Item::text(&words(kept))).collect();
@@ -204,7 +192,9 @@ fn words(kept: &KeptPolicy) -> String {
     format!("{}: {}, {means}; {standing}", kept.identity, kept.state)
 }
 
-impl Addition for Enforcement {
+impl Sections for Enforcement {
+    const TITLE: &str = "plumb policy enforce";
+
     fn add_to(&self, page: &mut Page) {
         self.plans.iter().for_each(|plan| page.add("", refused(plan)));
         self.reports.iter().for_each(|report| report.add_to(page));

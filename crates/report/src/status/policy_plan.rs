@@ -8,7 +8,7 @@ use plumb_policy::select::{Role, roles_of};
 use plumb_policy::state::FoundState;
 use plumb_text::printable;
 
-use super::StatusDocument;
+use super::Sections;
 use crate::document::policy::ShownPlan;
 use crate::outline::{Item, Page, Row};
 use crate::quantity::counted;
@@ -20,9 +20,10 @@ const ORDER: &str = "The waves are applied in this order. A wave begins when eve
 /// Number of columns that are shown on any terminal; the last of the others are left out first.
 const COLUMNS_MIN: usize = 5;
 
-impl StatusDocument for ShownPlan<'_> {
-    fn page(&self) -> Page {
-        let mut page = Page { title: "plumb policy plan", ..Page::default() };
+impl Sections for ShownPlan<'_> {
+    const TITLE: &'static str = "plumb policy plan";
+
+    fn add_to(&self, page: &mut Page) {
         let plan = self.plan;
         let (there, refusals) = (plan.unchanged.len(), plan.refused.len());
         let extent = format!(
@@ -35,7 +36,7 @@ impl StatusDocument for ShownPlan<'_> {
             head.push(Item::text("No disk is chosen."));
         }
         page.add("", head);
-        add_changes(&mut page, plan, self.with_bytes);
+        add_changes(page, plan, self.with_bytes);
         if !plan.unchanged.is_empty() {
             let names = plan.unchanged.iter().map(|disk| format!("{} ({})", disk.name, disk.state.word()));
             let names = names.collect::<Vec<_>>().join(", ");
@@ -45,7 +46,6 @@ impl StatusDocument for ShownPlan<'_> {
         if !self.end.is_empty() {
             page.add("", vec![Item::text(&self.end)]);
         }
-        page
     }
 }
 

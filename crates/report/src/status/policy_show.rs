@@ -9,7 +9,7 @@ use plumb_policy::watch::Watcher;
 use plumb_text::printable;
 
 use super::policy_disk::{disk, model, on_off, write_cache, yes_no};
-use super::{StatusDocument, raid};
+use super::{Sections, raid};
 use crate::document::policy::PolicyShow;
 use crate::outline::{Item, Page, Row};
 use crate::quantity::counted;
@@ -41,16 +41,17 @@ const HEAD: [(&str, &str); 12] = [
 const NO_ROOT: &str = "Seen without root: what a drive itself says (its cache, what protects it, its counters) stays hidden \
                        where only root may ask.";
 
-impl StatusDocument for PolicyShow {
-    fn page(&self) -> Page {
-        let mut page = Page { title: "plumb policy show", ..Page::default() };
+impl Sections for PolicyShow {
+    const TITLE: &str = "plumb policy show";
+
+    fn add_to(&self, page: &mut Page) {
         match self.document.devices.as_slice() {
             [] => page
                 .add("", vec![Item::text("No disk here has a write cache of its own, or none is chosen.")]),
-            [view] if self.is_of_one => disk(&mut page, view),
+            [view] if self.is_of_one => disk(page, view),
             views => {
                 page.summary = Some(summary(views));
-                many(&mut page, &self.document);
+                many(page, &self.document);
             }
         }
         if !self.as_root {
@@ -62,8 +63,7 @@ impl StatusDocument for PolicyShow {
                 page.add(format!("Commands sent to {}", printable(&view.name)), answers(own));
             }
         }
-        raid::add(&mut page, self.raid.as_ref(), &self.raid_controllers);
-        page
+        raid::add(page, self.raid.as_ref(), &self.raid_controllers);
     }
 
     fn metrics(&self) -> Option<String> {
@@ -242,7 +242,9 @@ mod tests {
             Exchange { disk: "sda".into(), question: "inquiry".into(), answer: Ok(bytes) },
             Exchange { disk: "sda".into(), question: "ata-identify".into(), answer: Err("EPERM".into()) },
         ];
-        let text = terminal::page(&Page::plain("", answers(exchanges.iter())), Style::PLAIN);
+        let mut page = Page::default();
+        page.add("", answers(exchanges.iter()));
+        let text = terminal::page(&page, Style::PLAIN);
         assert!(text.contains("inquiry: 40 bytes\n    0000  12 00"), "{text}");
         assert!(text.contains("    ...   zeroes\n    0020  00 00 00 00 00 00 00 41"), "{text}");
         assert!(text.contains("ata-identify: no answer, EPERM"), "{text}");

@@ -3,7 +3,7 @@
 use plumb_block::Nanos;
 use plumb_text::printable;
 
-use super::StatusDocument;
+use super::Sections;
 use crate::document::power::{
     CampaignDocument, CycleResult, Example, ProveReplay, TraceDocument, TraceStates, VerifyDocument,
 };
@@ -13,8 +13,10 @@ use crate::terminal::{Cell, Ink, Table};
 /// More cycles than this are left to the document.
 const CYCLES_MAX: usize = 20;
 
-impl StatusDocument for TraceDocument {
-    fn page(&self) -> Page {
+impl Sections for TraceDocument {
+    const TITLE: &str = "plumb prove trace";
+
+    fn add_to(&self, page: &mut Page) {
         let left = match self.findings.len() {
             0 => "No unsynced operation found".to_owned(),
             1 => "1 unsynced operation found".to_owned(),
@@ -26,7 +28,7 @@ impl StatusDocument for TraceDocument {
             0 => Item::text("No write of file data reached the drive, so none could fail: nothing is known."),
             _ => Item::text("A write of the drive failed beneath the program, as was asked for."),
         }));
-        let mut page = Page::plain("plumb prove trace", head);
+        page.add("", head);
         let findings = Table::for_rows(&self.findings)
             .left("file", |finding| Cell::inked(Ink::Bold, printable(&finding.path)))
             .left("unsynced operation", |finding| printable(&finding.sentence));
@@ -40,7 +42,6 @@ impl StatusDocument for TraceDocument {
             let unseen = format!("Not seen: what was written through {way}, which was set up {count} times.");
             page.add("", vec![Item::text(&unseen)]);
         }
-        page
     }
 }
 
@@ -58,8 +59,10 @@ fn states(states: &TraceStates) -> Vec<Item> {
     items
 }
 
-impl StatusDocument for VerifyDocument {
-    fn page(&self) -> Page {
+impl Sections for VerifyDocument {
+    const TITLE: &str = "plumb prove verify";
+
+    fn add_to(&self, page: &mut Page) {
         let VerifyDocument { run, blocks_read, acknowledged, .. } = self;
         let of = format!("run {run}, {blocks_read} blocks read, {acknowledged} writes acknowledged");
         let mut items = vec![Item::text(&self.headline), Item::text(&of)];
@@ -76,7 +79,7 @@ impl StatusDocument for VerifyDocument {
             )));
         }
         items.push(Item::Rows(self.examples.iter().map(example).collect()));
-        Page::plain("plumb prove verify", items)
+        page.add("", items);
     }
 }
 
@@ -92,8 +95,10 @@ fn example(example: &Example) -> Row {
     Row::new(&example.class.to_string(), &format!("byte {}: {write}{ago}{there}", example.offset.0))
 }
 
-impl StatusDocument for CampaignDocument {
-    fn page(&self) -> Page {
+impl Sections for CampaignDocument {
+    const TITLE: &str = "plumb prove campaign";
+
+    fn add_to(&self, page: &mut Page) {
         let CampaignDocument { cycles, cycles_wanted, clean, losses, .. } = self;
         let (done, not_counted) = (cycles.len(), cycles.len() as u64 - clean - losses);
         let of = format!(
@@ -103,12 +108,14 @@ impl StatusDocument for CampaignDocument {
         items.extend(self.incomplete_because.iter().map(|why| Item::text(&format!("incomplete: {why}"))));
         let bad = cycles.iter().filter(|cycle| cycle.result != CycleResult::Clean).take(CYCLES_MAX);
         items.push(Item::facts(bad.map(|cycle| format!("cycle {}: {}", cycle.number, cycle.because))));
-        Page::plain("plumb prove campaign", items)
+        page.add("", items);
     }
 }
 
-impl StatusDocument for ProveReplay {
-    fn page(&self) -> Page {
+impl Sections for ProveReplay {
+    const TITLE: &str = "plumb prove replay";
+
+    fn add_to(&self, page: &mut Page) {
         let class = &self.class;
         let verdict = match &self.found {
             _ if self.reproduced => format!("fails again: {class}"),
@@ -123,6 +130,6 @@ impl StatusDocument for ProveReplay {
         };
         let mut items = vec![Item::text(&format!("The state {verdict}. {required}."))];
         items.extend(self.words.iter().map(|words| Item::text(&format!("The checker says: {words}"))));
-        Page::plain("plumb prove replay", items)
+        page.add("", items);
     }
 }

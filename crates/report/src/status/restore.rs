@@ -1,11 +1,13 @@
 //! Leftovers of killed plumb processes, and what became of them.
 
-use super::StatusDocument;
+use super::Sections;
 use crate::document::restore::{LeftoverGroup, LeftoverOutcome, RestoreDocument};
 use crate::outline::{Item, Page, Row};
 
-impl StatusDocument for RestoreDocument {
-    fn page(&self) -> Page {
+impl Sections for RestoreDocument {
+    const TITLE: &str = "plumb restore";
+
+    fn add_to(&self, page: &mut Page) {
         let rows = LeftoverGroup::from_leftovers(&self.left).into_iter().map(|group| {
             let outcome = match group.outcome {
                 LeftoverOutcome::Left => "left",
@@ -22,6 +24,6 @@ impl StatusDocument for RestoreDocument {
         if !self.as_root {
             items.push(Item::text("not checked without root: policies of disks, tracing, block devices"));
         }
-        Page::plain("plumb restore", items)
+        page.add("", items);
     }
 }

@@ -1,7 +1,7 @@
 //! Look at served caches: what clients ask of them, and what they write back.
 
 use plumb_block::{Bytes, Nanos};
-use plumb_targets::cache::CacheStatus;
+use plumb_caches::CacheStatus;
 
 use super::sample::{LiveApplication, LivePhase, LiveSample, LiveStorage, LiveTarget};
 

@@ -89,17 +89,14 @@ impl From<Latency> for LivePercentiles {
 }
 
 impl From<ObservedDevice> for LiveTarget {
-    /// Returns a device, with the times of the direction that has most requests: summaries cannot be put
-    /// together.
+    /// Returns a device, with the times of its busiest direction.
     fn from(device: ObservedDevice) -> Self {
-        let directions = device.directions();
-        let busiest = directions.iter().max_by_key(|(_, of)| of.ios).and_then(|(_, of)| of.latency);
         Self {
             application: LiveApplication {
                 operations: device.transfers().iter().map(|of| of.ios).sum(),
                 bytes: device.transfers().iter().map(|of| of.bytes).sum(),
                 flushes: device.flushes.unwrap_or(0),
-                latency: busiest.map(Into::into).unwrap_or_default(),
+                latency: device.busiest_latency().map(Into::into).unwrap_or_default(),
                 sync: device.flush_latency.map(Into::into).unwrap_or_default(),
             },
             name: device.name,

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use plumb_measure::median;
 use plumb_path::{Finding, Severity};
 
+use super::outcome::Verdict;
 use crate::document::Sides;
 use crate::document::fleet::{FleetDocument, FleetHost};
 use crate::headline::{UNKNOWN, sentence};
 use crate::quantity::{count, duration, or_dash, percent, rate, throughput};
-use crate::rules;
 
 /// A host with less than this share of the median rate holds the others up.
 pub const STRAGGLER_SHARE: f64 = 0.7;
@@ -60,11 +60,6 @@ pub fn named<'a>(names: impl Iterator<Item = &'a str>) -> String {
     if more == 0 { first } else { format!("{first} and {more} more") }
 }
 
-fn finding(id: &str, severity: Severity, sentence: String, evidence: Vec<String>) -> Finding {
-    let remedy = rules::find(id).map(|rule| rule.remedy.clone()).unwrap_or_default();
-    Finding { id: id.to_owned(), severity, sentence, evidence, remedy }
-}
-
 fn missing(document: &FleetDocument) -> Option<Finding> {
     let names = named(document.missing().map(|host| host.name.as_str()));
     let why = |host: &FleetHost| {
@@ -74,7 +69,7 @@ fn missing(document: &FleetDocument) -> Option<Finding> {
     let of = count(document.hosts.len() as u64);
     let sentence =
         format!("{} of {of} hosts did not do all that they were asked for: {names}", evidence.len());
-    (!evidence.is_empty()).then(|| finding("hosts-missing", Severity::Info, sentence, evidence))
+    (!evidence.is_empty()).then(|| Verdict::new(Severity::Info, sentence, evidence).named("hosts-missing"))
 }
 
 /// Returns the rates of those that measured something.
@@ -115,7 +110,7 @@ fn straggler(document: &FleetDocument) -> Option<Finding> {
         rate(median)
     );
     let evidence = slow.iter().map(|(host, of)| format!("{}: {}/s", host.name, rate(*of))).collect();
-    Some(finding("straggler", Severity::Warning, sentence, evidence))
+    Some(Verdict::new(Severity::Warning, sentence, evidence).named("straggler"))
 }
 
 fn skew(document: &FleetDocument) -> Option<Finding> {
@@ -137,7 +132,7 @@ fn skew(document: &FleetDocument) -> Option<Finding> {
         let (late, error) = (or_dash(host.start_late, duration), or_dash(host.clock_error, duration));
         format!("{}: {late} late, its clock known within {error}", host.name)
     };
-    Some(finding("start-skew", Severity::Info, sentence, hosts.iter().map(told).collect()))
+    Some(Verdict::new(Severity::Info, sentence, hosts.iter().map(told).collect()).named("start-skew"))
 }
 
 /// Finding that several hosts share.
@@ -260,7 +255,7 @@ mod tests {
     #[test]
     fn what_loses_data_is_told_of_each_host_in_its_own_words_and_who_is_missing_beside_it() {
         let found = |host: &str, severity, sentence: &str| {
-            (host.to_owned(), finding("x", severity, sentence.to_owned(), Vec::new()))
+            (host.to_owned(), Verdict::new(severity, sentence.to_owned(), Vec::new()).named("x"))
         };
         let of_hosts = [
             found("a", Severity::Danger, "/a loses"),

@@ -38,7 +38,7 @@ struct Account<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Counters {
     Count,
-    /// They did not see direct requests either, so what stays at zero proves nothing. The heads of NVMe
+    /// The counters did not show direct requests either, so a count of zero proves nothing. The heads of NVMe
     /// multipath count nothing on older kernels.
     Blind,
     /// The devices count no flushes of their own.

@@ -30,9 +30,9 @@ fn unseen<'a>(evidence: &'a Evidence<'_>, cached: bool) -> Vec<&'a Flow> {
     evidence.flows.iter().filter(|flow| flow.cached == cached).filter(is_unseen).collect()
 }
 
-/// Half of the operations within this time, in seconds, come from memory: a hit in the page cache takes a
-/// call and a copy, and the fastest drives take longer.
-const MEMORY_P50_MAX: f64 = 8e-6;
+/// Operations that take this time, in seconds, come from memory: a hit in the page cache takes a call and a
+/// copy, and the fastest drives take longer.
+const MEMORY_MAX: f64 = 8e-6;
 
 /// Returns a line for each direction through the page cache of a target without counts of its devices that is
 /// as fast as memory, and where no sync waited for a drive.
@@ -45,8 +45,17 @@ fn as_fast_as_memory(evidence: &Evidence<'_>) -> Vec<String> {
         let moving = target.sides.moving().into_iter();
         moving.filter_map(move |(direction, result)| {
             let latency = result.latency.filter(|_| result.ios >= OPERATIONS_MIN)?;
-            let half = latency.p50.filter(|half| *half <= MEMORY_P50_MAX)?;
-            Some(format!("{label}: half of its {direction}s took {} or less", quantity::duration(half)))
+            let is_memory = |seconds: &f64| *seconds <= MEMORY_MAX;
+            Some(match latency.p50 {
+                Some(half) => {
+                    let half = quantity::duration(Some(half).filter(is_memory)?);
+                    format!("{label}: half of its {direction}s took {half} or less")
+                }
+                None => {
+                    let mean = quantity::duration(Some(latency.mean).filter(is_memory)?);
+                    format!("{label}: its {direction}s took {mean} on average")
+                }
+            })
         })
     });
     lines.collect()
@@ -119,6 +128,12 @@ mod tests {
             target.sides.read.latency.iter_mut().chain(&mut target.sides.write.latency).for_each(slow);
         }
         assert!(page_cache(&Evidence::new(&document)).is_none());
+        for target in &mut document.targets {
+            let unlisted = |latency: &mut Latency| (latency.p50, latency.mean) = (None, 2e-6);
+            target.sides.read.latency.iter_mut().chain(&mut target.sides.write.latency).for_each(unlisted);
+        }
+        let finding = page_cache(&Evidence::new(&document)).unwrap();
+        assert!(finding.evidence[0].ends_with("reads took 2 µs on average"), "{:?}", finding.evidence);
     }
 
     #[test]

@@ -98,7 +98,8 @@ pub(super) fn waiting_on_flushes(evidence: &Evidence<'_>) -> Option<Verdict> {
 
 /// Returns the parts of a sync of `target` by what it waits for, from the device up. `of_worker` is the
 /// worker's time for each sync. Every part is a mean and is cut to what is left of the sync, so that together
-/// they are all of it.
+/// they are all of it. The processor's part is known of the run alone: where the worker did something else
+/// than to sync, that is taken to be all of it, and the part is what must have been in syncs all the same.
 fn parts(evidence: &Evidence<'_>, target: &RunTarget, of_worker: f64) -> Vec<Part> {
     let sides = &target.sides;
     let Some(sync) = &sides.sync.latency else { return Vec::new() };
@@ -115,14 +116,18 @@ fn parts(evidence: &Evidence<'_>, target: &RunTarget, of_worker: f64) -> Vec<Par
     if above > 0.0 {
         take(above - flush - transfer, between(evidence, target), BETWEEN_ADVICE);
     }
-    let of_time = |share: Option<f64>| share.unwrap_or(0.0) * of_worker;
-    take(of_time(sides.quality.worker_waiting), "waiting for a processor".to_owned(), SCHEDULER_ADVICE);
-    take(of_time(sides.quality.worker_busy), "the worker's own processor time".to_owned(), PROCESSOR_ADVICE);
-    let rest = match sides.storage {
-        Some(_) => "in the journal and the file system",
-        None => "below the sync, where nothing is counted",
+    let outside = (of_worker - sync.mean).max(0.0);
+    let (or_more, or_less) =
+        if outside < TOLD_FROM * sync.mean { ("", "") } else { ("or more ", "or less ") };
+    let in_syncs = |share: Option<f64>| (share.unwrap_or(0.0) * of_worker - outside).max(0.0);
+    let (waiting, busy) = (in_syncs(sides.quality.worker_waiting), in_syncs(sides.quality.worker_busy));
+    take(waiting, format!("{or_more}waiting for a processor"), SCHEDULER_ADVICE);
+    take(busy, format!("{or_more}the worker's own processor time"), PROCESSOR_ADVICE);
+    let (rest, advice) = match sides.storage {
+        Some(_) => ("in the journal and the file system", JOURNAL_ADVICE),
+        None => ("below the sync, where nothing is counted", FLUSH_ADVICE),
     };
-    take(f64::INFINITY, rest.to_owned(), if sides.storage.is_some() { JOURNAL_ADVICE } else { FLUSH_ADVICE });
+    take(f64::INFINITY, format!("{or_less}{rest}"), advice);
     parts
 }
 
@@ -197,6 +202,25 @@ mod tests {
             waiting_on_flushes(&Evidence::new(&fixture::virtual_machine())).is_none(),
             "57 µs is nobody's bottleneck"
         );
+    }
+
+    #[test]
+    fn the_processor_between_syncs_is_no_part_of_them() {
+        let of_sync = |busy: f64| {
+            let mut document = fixture::document("raid-eight-disks");
+            document.targets.retain(|target| target.sides.sync.latency.is_some());
+            document.targets.truncate(1);
+            let sides = &mut document.targets[0].sides;
+            let sync = sides.sync.latency.unwrap();
+            sides.application.seconds = sync.mean * sync.count as f64 / 0.6;
+            (sides.quality.worker_busy, sides.quality.worker_waiting) = (Some(busy), None);
+            waiting_on_flushes(&Evidence::new(&document)).unwrap().sentence
+        };
+        assert!(!of_sync(0.39).contains("own processor time"), "{}", of_sync(0.39));
+        // 46 of 100 parts, of which 40 may be outside: 6 of 60.
+        let known = of_sync(0.46);
+        assert!(known.contains("10% or more the worker's own processor time"), "{known}");
+        assert!(known.contains("or less in the journal"), "{known}");
     }
 
     #[test]

@@ -45,17 +45,36 @@ pub fn object(histogram: Option<&Histogram>, list: Option<&[f64]>, plus: bool) -
         "stddev": histogram.std().unwrap_or(0.0) * 1e9,
         "N": histogram.count(),
     });
-    let Some(list) = list else { return value };
+    add_distribution(&mut value, histogram, list, plus);
+    value
+}
+
+/// Builds the object of a `histogram` that was read back. Its bins tell extremes and mean only roughly, so
+/// these are of `kept`.
+pub fn recorded(histogram: &Histogram, kept: &Latency, list: Option<&[f64]>) -> Value {
+    let mut value = of_figures(kept);
+    if let Value::Object(fields) = &mut value {
+        fields.remove("percentile");
+    }
+    add_distribution(&mut value, histogram, list, true);
+    value
+}
+
+/// Adds the percentiles of `histogram` and, with `plus`, its bins to `value`, whose `max` none of them
+/// exceeds.
+fn add_distribution(value: &mut Value, histogram: &Histogram, list: Option<&[f64]>, plus: bool) {
+    let Some(list) = list else { return };
+    let longest = value["max"].as_u64().unwrap_or(u64::MAX);
     let named = percentiles(histogram, list).into_iter();
     let named: Map<String, Value> =
-        named.map(|(percentile, value)| (format!("{percentile:.6}"), json!(value))).collect();
+        named.map(|(percentile, value)| (format!("{percentile:.6}"), json!(value.min(longest)))).collect();
     value["percentile"] = Value::Object(named);
     if plus {
         let bins = bins(histogram).into_iter();
-        let bins: Map<String, Value> = bins.map(|(value, count)| (value.to_string(), json!(count))).collect();
+        let bins: Map<String, Value> =
+            bins.map(|(value, count)| (value.min(longest).to_string(), json!(count))).collect();
         value["bins"] = Value::Object(bins);
     }
-    value
 }
 
 /// Builds the object that fio calls `clat_ns` and the like from figures alone, for a distribution that was
@@ -148,5 +167,21 @@ mod tests {
         (1..=100).for_each(|value| histogram.record(Nanos(value)));
         let found = percentiles(&histogram, &[0.0, 1.0, 50.0, 99.0, 99.9, 100.0]);
         assert_eq!(found.iter().map(|(_, value)| *value).collect::<Vec<_>>(), [1, 1, 50, 99, 100, 100]);
+    }
+
+    #[test]
+    fn the_kept_figures_are_those_of_a_histogram_that_was_read_back() {
+        let mut histogram = Histogram::new();
+        [9_000, 12_238_847].map(Nanos).iter().for_each(|edge| histogram.record(*edge));
+        let (mean, std, min, max) = (6.119e-3, 6.1e-3, 8.99e-6, 12.230_994e-3);
+        let kept =
+            Latency { count: 2, mean, std, min, p25: None, p50: None, p75: None, p99: None, p999: None, max };
+        let value = recorded(&histogram, &kept, Some(&[50.0, 99.0]));
+        assert_eq!(
+            (&value["min"], &value["max"], &value["N"]),
+            (&json!(8990), &json!(12_230_994), &json!(2))
+        );
+        assert_eq!(value["percentile"], json!({"50.000000": 9007, "99.000000": 12_230_994}));
+        assert_eq!(value["bins"], json!({"9007": 1, "12230994": 1}));
     }
 }

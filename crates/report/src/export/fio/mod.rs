@@ -19,7 +19,7 @@ use crate::document::{DirectionResult, FlushMethod, Part, RunDocument, RunRecord
 use crate::figures::bucket_seconds;
 
 /// The percentiles that fio prints unless asked otherwise.
-const PERCENTILES: [f64; 17] =
+pub const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 /// Bytes of a sector in the kernel's counters, whatever the block of the device is.
 pub const SECTOR: u64 = 512;
@@ -109,7 +109,12 @@ fn target_job(recording: &RunRecording, index: usize, label: &str) -> Value {
     let of = |result: &DirectionResult, part, histogram| {
         let latencies = recording.latencies(index, part).or(histogram);
         FioDirection {
-            lat: times(latencies, result.operation_latency().as_ref(), false),
+            // Beside service times those since the intended start have percentiles of their own.
+            lat: times(
+                latencies,
+                result.operation_latency().as_ref(),
+                result.latency_from_intended_start.is_some(),
+            ),
             ..direction(result, seconds, histogram, rows)
         }
     };
@@ -167,9 +172,10 @@ fn direction(
     }
 }
 
-/// Returns the times from a distribution, or from the figures of the document alone.
+/// Returns the times from a distribution and the figures of the document, or from these alone.
 fn times(histogram: Option<&Histogram>, latency: Option<&Latency>, all: bool) -> Value {
     match (histogram, latency) {
+        (Some(histogram), Some(kept)) => latency::recorded(histogram, kept, all.then_some(&PERCENTILES)),
         (None, Some(latency)) => {
             let mut value = latency::of_figures(latency);
             if !all && let Value::Object(fields) = &mut value {

@@ -104,8 +104,7 @@ pub(super) fn draw(
             .join(" "),
     };
     let kind = if name.starts_with(&kind) { String::new() } else { kind };
-    let signs = [glyph::cache(layer.cache), glyph::flush(layer.flush), glyph::fua(layer)];
-    words(out, shape, rect, &name, &kind, signs);
+    words(out, shape, rect, &name, &kind, glyph::states(layer));
     out.push_str("</g></a>");
 }
 
