@@ -9,9 +9,9 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op};
+use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op, RealClock};
 use plumb_crash::{Atomicity, Promise, below};
 use plumb_prove::explore::{Explorer, Limits};
 use plumb_prove::file_system::{FileSystem, FileSystemOptions};
@@ -142,7 +142,7 @@ fn record_options(file_system: FileSystem, directory: &Path) -> RecordOptions {
         logical_block: Bytes(512),
         file_system,
         directory: directory.to_owned(),
-        timeout: Duration::from_secs(60),
+        timeout: Nanos::secs(60),
         cache: None,
         power: None,
     }
@@ -169,6 +169,8 @@ fn judged(
         directory: &options.directory,
         timeout: options.timeout,
         stop: &AtomicBool::new(false),
+        clock: &RealClock::start(),
+        until: Nanos(u64::MAX),
         mount_here: false,
         results: None,
     };

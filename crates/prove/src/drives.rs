@@ -1,8 +1,8 @@
 //! Several drives that lose their power at one moment: a database with its log on another drive, for example.
 //!
-//! They are recorded as one device, on which they lie one behind the other, the first one first. Each is
-//! attached as a block device and has a file system of its own; those of the further drives are mounted in
-//! the root directory of the first.
+//! The drives are recorded as one device, on which they follow one another, the first one first. Each drive
+//! is attached as a block device with a file system of its own; the file systems of the further drives are
+//! mounted in the root directory of the first.
 //!
 //! ```text
 //!   / ── data            ─► /dev/loop0 ─► blocks 0..N   of the device that is recorded
@@ -15,7 +15,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use plumb_block::{Bytes, Device, Lba};
-use plumb_targets::cache::Part;
+use plumb_caches::Part;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, cannot};

@@ -1,8 +1,8 @@
 //! Drive profiles: which acknowledged writes a drive keeps across a power cut, by names that a user types.
 
 use plumb_block::Bytes;
+use plumb_caches::{CacheOnOneDrive, ParseCacheError};
 use plumb_crash::{Atomicity, FlushKept, FuaKept, Promise};
-use plumb_targets::cache::{CacheOnOneDrive, ParseCacheError};
 
 use crate::drives::FurtherDrive;
 use crate::error::{Error, ErrorKind, Result};

@@ -86,15 +86,14 @@ impl StateDevice {
     fn carry_out(&self, request: &mut Request) -> Outcome {
         let block = self.info.logical_block.0 as usize;
         let written = bytes_of(&self.info, request);
+        let carries = self.info.holds(request.range) && request.carries(self.info.length_of(request.range));
         let Request { op, range, payload, .. } = request;
         let mut shared = self.lock();
         shared.writes += u64::from(written.is_some() && *op != Op::Flush);
         match (op, payload, written) {
             (Op::Flush, ..) => {}
-            (Op::Read, Payload::None, _) if self.info.holds(*range) => {}
-            (Op::Read, Payload::Into(bytes), _)
-                if self.info.holds(*range) && bytes.len() as u64 == self.info.length_of(*range).0 =>
-            {
+            (Op::Read, Payload::None, _) if carries => {}
+            (Op::Read, Payload::Into(bytes), _) if carries => {
                 for (lba, bytes) in blocks(*range).zip(bytes.chunks_exact_mut(block)) {
                     shared.read_block(lba, &self.recording, bytes);
                 }
@@ -103,7 +102,7 @@ impl StateDevice {
                 let bytes = bytes.chunks_exact(block).map(Into::into);
                 shared.written.extend(blocks(*range).zip(bytes));
             }
-            (Op::Discard | Op::WriteZeroes { .. }, _, Some(_)) => shared.zero(*range, block),
+            (Op::Discard | Op::WriteZeroes { .. }, _, Some(_)) if carries => shared.zero(*range, block),
             _ => return Outcome::Failed(Errno::EINVAL),
         }
         Outcome::Done

@@ -10,17 +10,18 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use plumb_block::Bytes;
-use plumb_prove::ErrorKind;
+use plumb_block::{Nanos, RealClock};
 use plumb_prove::explore::Limits;
-use plumb_prove::file_system::{FileSystem, FileSystemOptions};
+use plumb_prove::file_system::FileSystem;
 use plumb_prove::judge::Judge;
 use plumb_prove::profile::DriveProfile;
-use plumb_prove::session::{RecordOptions, RecordedWork, record};
+use plumb_prove::session::RecordedWork;
 use plumb_prove::subject::{Outcome, Subject, named};
 use plumb_report::document::proof::FailureClass::{self, Corrupt, LostAcknowledged, OutOfOrder, Resurrected};
+use plumb_testkit::loop_device::can_attach;
+
+use crate::recorded_on;
 
 /// A subject whose failures are all put down, not only one of each class.
 struct WatchedSubject {
@@ -69,29 +70,12 @@ fn seed() -> Option<u64> {
 impl Case {
     /// `None` if nothing can be recorded here.
     fn new(subject: Arc<dyn Subject>, file_system: FileSystem) -> Option<Self> {
-        if !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() {
-            plumb_testkit::skip("recording needs root and /dev/fuse");
+        if !can_attach() {
             return None;
         }
         let watched = Arc::new(WatchedSubject { subject, failed: Mutex::default() });
         let directory = tempfile::tempdir().unwrap();
-        let options = RecordOptions {
-            file_system_options: FileSystemOptions::default(),
-            size: Bytes::mib(file_system.size_min_mib().max(64)),
-            logical_block: Bytes(512),
-            file_system,
-            directory: directory.path().to_owned(),
-            timeout: Duration::from_secs(60),
-            cache: None,
-            power: None,
-        };
-        let recorded = match record(&*watched, &options, &AtomicBool::new(false)) {
-            Err(error) if error.kind == ErrorKind::NotMeasured => {
-                plumb_testkit::skip(&error.to_string());
-                return None;
-            }
-            recorded => recorded.unwrap(),
-        };
+        let recorded = recorded_on(file_system, &*watched, directory.path())?;
         assert_eq!(recorded.ended_because, None);
         Some(Self { file_system, watched, recorded, directory })
     }
@@ -117,8 +101,10 @@ impl Case {
             file_system: self.file_system,
             workers: 0,
             directory: self.directory.path(),
-            timeout: Duration::from_secs(60),
+            timeout: Nanos::secs(60),
             stop: &AtomicBool::new(false),
+            clock: &RealClock::start(),
+            until: Nanos(u64::MAX),
             mount_here: true,
             results: None,
         };

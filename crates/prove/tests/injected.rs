@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
-use plumb_block::{Bytes, Op};
-use plumb_prove::file_system::{FileSystem, FileSystemOptions};
+use plumb_block::Op;
+use plumb_prove::file_system::FileSystem;
 use plumb_prove::recording::Event;
-use plumb_prove::session::{RecordOptions, RecordedWork, record};
+use plumb_prove::session::{RecordedWork, record};
 use plumb_prove::subject::{Outcome, Subject};
 use plumb_prove::trace::{Injection, Sync, TracedCalls, Tracer, candidates};
 use plumb_prove::{Error, ErrorKind};
+
+use crate::record_options;
 
 /// A program of Python that works on five files.
 struct Script {
@@ -29,16 +30,7 @@ impl Script {
     /// With what was recorded; `None` if it cannot be done here.
     fn recorded(&self) -> Option<RecordedWork> {
         let directory = tempfile::tempdir().unwrap();
-        let options = RecordOptions {
-            file_system_options: FileSystemOptions::default(),
-            size: Bytes(32 << 20),
-            logical_block: Bytes(512),
-            file_system: FileSystem::Ext4,
-            directory: directory.path().to_owned(),
-            timeout: Duration::from_secs(60),
-            cache: None,
-            power: None,
-        };
+        let options = record_options(FileSystem::Ext4, directory.path());
         match record(self, &options, &AtomicBool::new(false)) {
             Ok(recorded) => Some(recorded),
             Err(error) => {

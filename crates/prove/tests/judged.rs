@@ -6,9 +6,8 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
 
-use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op};
+use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op, RealClock};
 use plumb_prove::explore::{Coverage, Limits};
 use plumb_prove::file_system::FileSystem;
 use plumb_prove::judge::{Judge, JudgeResult};
@@ -39,10 +38,6 @@ impl Subject for Checker {
     }
 
     fn set_up(&self, _: &Path) -> plumb_prove::Result<()> {
-        Ok(())
-    }
-
-    fn work(&self, _: &Path, _: &mut dyn FnMut(u64)) -> plumb_prove::Result<()> {
         Ok(())
     }
 
@@ -101,6 +96,7 @@ struct Case {
     subject: Arc<dyn Subject>,
     directory: TempDir,
     stop: AtomicBool,
+    clock: RealClock,
     limits: Limits,
     workers: usize,
     results: Option<PathBuf>,
@@ -118,6 +114,7 @@ impl Case {
             checker,
             directory: tempfile::tempdir().unwrap(),
             stop: AtomicBool::new(false),
+            clock: RealClock::start(),
             limits: Limits::default(),
             workers: 1,
             results: None,
@@ -134,8 +131,10 @@ impl Case {
             file_system: FileSystem::None,
             workers: self.workers,
             directory: self.directory.path(),
-            timeout: Duration::from_secs(60),
+            timeout: Nanos::secs(60),
             stop: &self.stop,
+            clock: &self.clock,
+            until: Nanos(u64::MAX),
             mount_here: false,
             results: self.results.as_deref(),
         }
@@ -197,11 +196,11 @@ fn one_state_is_judged_and_made_smaller() {
     assert_eq!(case.judge().outcome(example).unwrap().class(), Some(FailureClass::Corrupt));
     let mut more = example.clone();
     more.lost.insert(plumb_prove::recording::CommandId(2), vec![2]);
-    let minimal = case.judge().minimise(&more, FailureClass::Corrupt, None).unwrap();
+    let minimal = case.judge().minimise(&more, FailureClass::Corrupt).unwrap();
     assert_eq!(minimal, *example);
     let nothing = plumb_prove::explore::Choice { lost: BTreeMap::new(), ..more };
     assert!(matches!(
-        case.judge().minimise(&nothing, FailureClass::Corrupt, None),
+        case.judge().minimise(&nothing, FailureClass::Corrupt),
         Err(error) if error.kind == ErrorKind::NoSuchState
     ));
 }
@@ -291,7 +290,7 @@ fn a_check_that_hangs_is_given_up() {
         }
         counter(block, required)
     });
-    let judge = Judge { timeout: Duration::from_millis(1), ..case.judge() };
+    let judge = Judge { timeout: Nanos::millis(1), ..case.judge() };
     let Some(judged) = unless_unattachable(judge.judge(&mut |_| ())) else { return };
     let why = judged.incomplete_because.unwrap();
     assert!(why.contains("did not end within 0.001 s"), "{why}");

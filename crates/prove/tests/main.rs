@@ -20,14 +20,44 @@ mod smaller;
 mod traced;
 mod windows;
 
+use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::sync::atomic::AtomicBool;
 
+use plumb_block::{Bytes, Nanos};
 use plumb_crash::Promise;
+use plumb_prove::ErrorKind;
 use plumb_prove::explore::{Explorer, Limits};
+use plumb_prove::file_system::{FileSystem, FileSystemOptions};
 use plumb_prove::recording::Recording;
-use plumb_prove::session::RecordedWork;
+use plumb_prove::session::{RecordOptions, RecordedWork, record};
+use plumb_prove::subject::Subject;
 use plumb_report::document::proof::RecordingFacts;
+
+/// Options of a recording on a drive that is large enough for the file system.
+fn record_options(file_system: FileSystem, directory: &Path) -> RecordOptions {
+    RecordOptions {
+        file_system_options: FileSystemOptions::default(),
+        size: Bytes::mib(file_system.size_min_mib().max(64)),
+        logical_block: Bytes(512),
+        file_system,
+        directory: directory.to_owned(),
+        timeout: Nanos::secs(60),
+        cache: None,
+        power: None,
+    }
+}
+
+/// Records a subject; `None` where that cannot be done.
+fn recorded_on(file_system: FileSystem, subject: &dyn Subject, directory: &Path) -> Option<RecordedWork> {
+    match record(subject, &record_options(file_system, directory), &AtomicBool::new(false)) {
+        Err(error) if error.kind == ErrorKind::NotMeasured => {
+            plumb_testkit::skip(&error.to_string());
+            None
+        }
+        recorded => Some(recorded.unwrap()),
+    }
+}
 
 /// A recording all of which is work, through loop and acknowledged through the control file.
 fn recorded_whole(recording: Recording) -> RecordedWork {
@@ -40,13 +70,13 @@ fn recorded_whole(recording: Recording) -> RecordedWork {
             attached_by: "loop".to_owned(),
             ..RecordingFacts::default()
         },
-        began: SystemTime::UNIX_EPOCH,
+        began: Nanos::ZERO,
         is_cut: false,
         ended_because: None,
         calls: Vec::new(),
         untraced_because: None,
         cache: None,
-        file_system_options: plumb_prove::file_system::FileSystemOptions::default(),
+        file_system_options: FileSystemOptions::default(),
         missing_syncs: Vec::new(),
         syncs: Vec::new(),
         layout: None,

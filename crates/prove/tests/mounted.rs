@@ -5,17 +5,17 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
-use plumb_block::Bytes;
+use plumb_block::{Bytes, Nanos, RealClock};
+use plumb_prove::Error;
 use plumb_prove::explore::Limits;
-use plumb_prove::file_system::{FileSystem, FileSystemOptions};
+use plumb_prove::file_system::FileSystem;
 use plumb_prove::judge::{Judge, JudgeResult};
 use plumb_prove::profile::DriveProfile;
-use plumb_prove::session::{RecordOptions, RecordedWork, record};
 use plumb_prove::subject::{Outcome, Subject};
-use plumb_prove::{Error, ErrorKind};
 use plumb_report::document::proof::FailureClass;
+
+use crate::recorded_on;
 
 /// Files by number, each of which is synced or not before it is acknowledged.
 struct Files {
@@ -70,27 +70,6 @@ impl Subject for Files {
     }
 }
 
-/// `None` where that cannot be done.
-fn recorded(file_system: FileSystem, subject: &dyn Subject, directory: &Path) -> Option<RecordedWork> {
-    let options = RecordOptions {
-        file_system_options: FileSystemOptions::default(),
-        size: Bytes::mib(file_system.size_min_mib().max(64)),
-        logical_block: Bytes(512),
-        file_system,
-        directory: directory.to_owned(),
-        timeout: Duration::from_secs(60),
-        cache: None,
-        power: None,
-    };
-    match record(subject, &options, &AtomicBool::new(false)) {
-        Err(error) if error.kind == ErrorKind::NotMeasured => {
-            plumb_testkit::skip(&error.to_string());
-            None
-        }
-        recorded => Some(recorded.unwrap()),
-    }
-}
-
 /// Returns the mounts of this process that mention `directory`.
 fn left(directory: &Path) -> String {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
@@ -101,7 +80,7 @@ fn left(directory: &Path) -> String {
 fn judged(file_system: FileSystem, synced: bool, workers: &[usize]) -> Option<JudgeResult> {
     let directory = tempfile::tempdir().unwrap();
     let subject: Arc<dyn Subject> = Arc::new(Files { synced });
-    let recorded = recorded(file_system, &*subject, directory.path())?;
+    let recorded = recorded_on(file_system, &*subject, directory.path())?;
     let mut all = workers.iter().map(|workers| {
         let judge = Judge {
             recorded: &recorded,
@@ -112,8 +91,10 @@ fn judged(file_system: FileSystem, synced: bool, workers: &[usize]) -> Option<Ju
             file_system,
             workers: *workers,
             directory: directory.path(),
-            timeout: Duration::from_secs(60),
+            timeout: Nanos::secs(60),
             stop: &AtomicBool::new(false),
+            clock: &RealClock::start(),
+            until: Nanos(u64::MAX),
             mount_here: false,
             results: None,
         };

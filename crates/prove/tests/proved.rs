@@ -4,9 +4,8 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
-use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op};
+use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op, RealClock};
 use plumb_prove::explore::{Choice, Limits};
 use plumb_prove::file_system::FileSystem;
 use plumb_prove::judge::Judge;
@@ -18,6 +17,7 @@ use plumb_prove::subject::{Outcome, Subject};
 use plumb_report::document::proof::{ChangeKind, FailureClass, Fate, Lane, VerifiedBy};
 use plumb_report::document::{Environment, ProofDocument};
 use plumb_report::{Format, Style, render};
+use plumb_testkit::loop_device::can_attach;
 
 use crate::recorded_whole;
 
@@ -32,10 +32,6 @@ impl Subject for Counter {
     }
 
     fn set_up(&self, _: &Path) -> plumb_prove::Result<()> {
-        Ok(())
-    }
-
-    fn work(&self, _: &Path, _: &mut dyn FnMut(u64)) -> plumb_prove::Result<()> {
         Ok(())
     }
 
@@ -106,8 +102,7 @@ fn proved(
     profiles: &[&str],
     change: impl FnOnce(&mut Request<'_>),
 ) -> Option<ProofDocument> {
-    if !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() {
-        plumb_testkit::skip("attaching takes root and /dev/fuse");
+    if !can_attach() {
         return None;
     }
     let subject: Arc<dyn Subject> = Arc::new(Counter);
@@ -124,14 +119,16 @@ fn proved(
             file_system: FileSystem::None,
             workers: 1,
             directory: directory.path(),
-            timeout: Duration::from_secs(60),
+            timeout: Nanos::secs(60),
             stop: &AtomicBool::new(false),
+            clock: &RealClock::start(),
+            until: Nanos(u64::MAX),
             mount_here: false,
             results: None,
         },
         profiles: &profiles,
         target: None,
-        budget: None,
+        budget: Nanos(u64::MAX),
         again: None,
         further: Some(0),
         recovery_depth: 1,
@@ -139,9 +136,10 @@ fn proved(
         change: true,
         environment: Environment::default(),
         run: &ProofRun::default(),
+        watch: &|_, _| {},
     };
     change(&mut request);
-    Some(prove(&request, &mut |_, _| {}).unwrap())
+    Some(prove(&request).unwrap())
 }
 
 #[test]
@@ -281,7 +279,7 @@ fn a_recording_is_kept_with_what_belongs_to_it() {
         user: None,
     };
     let recorded = recorded(&[Write(0), Flush, Acknowledge]);
-    let timeout = Duration::from_millis(1500);
+    let timeout = Nanos::millis(1500);
     let kept = KeptRecording::new(subject.clone(), FileSystem::Xfs, timeout, recorded);
     let mut file = Vec::new();
     kept.save(&mut file).unwrap();

@@ -4,28 +4,20 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use plumb_block::{Bytes, Op};
+use plumb_block::{Bytes, Nanos, Op};
 use plumb_prove::ErrorKind;
-use plumb_prove::file_system::{FileSystem, FileSystemOptions};
+use plumb_prove::file_system::FileSystem;
 use plumb_prove::recording::{Event, Recording};
 use plumb_prove::session::{RecordOptions, RecordedWork, record};
 use plumb_prove::subject::{CheckBy, Outcome, Program, Programs, Subject};
 use plumb_report::document::proof::FailureClass;
+use plumb_testkit::loop_device::can_attach;
+
+use crate::record_options;
 
 /// Appends a line, syncs it and acknowledges, five times.
 const APPEND: &str = "for n in 1 2 3 4 5; do echo $n >> log; sync log; echo $n > $PLUMB_ACK; done";
-
-/// Returns true if recordings can be made here; says so if not.
-fn is_possible() -> bool {
-    let opens = |path| std::fs::OpenOptions::new().read(true).write(true).open(path).is_ok();
-    let is = rustix::process::geteuid().is_root() && opens("/dev/fuse") && opens("/dev/loop-control");
-    if !is {
-        plumb_testkit::skip("it takes root, FUSE and loop devices to record");
-    }
-    is
-}
 
 fn programs(run: &str) -> Programs {
     Programs {
@@ -33,7 +25,7 @@ fn programs(run: &str) -> Programs {
         check: CheckBy::Command("exit 0".to_owned()),
         recover: None,
         setup: None,
-        timeout: Duration::from_secs(60),
+        timeout: Nanos::secs(60),
         stop: Arc::default(),
     }
 }
@@ -42,19 +34,10 @@ fn programs(run: &str) -> Programs {
 fn recorded_on(
     file_system: FileSystem,
     subject: &dyn Subject,
-    timeout: Duration,
+    timeout: Nanos,
 ) -> plumb_prove::Result<RecordedWork> {
     let directory = tempfile::tempdir().unwrap();
-    let options = RecordOptions {
-        file_system_options: FileSystemOptions::default(),
-        size: Bytes::mib(if file_system == FileSystem::Xfs { 320 } else { 128 }),
-        logical_block: Bytes(512),
-        file_system,
-        directory: directory.path().to_owned(),
-        timeout,
-        cache: None,
-        power: None,
-    };
+    let options = RecordOptions { timeout, ..record_options(file_system, directory.path()) };
     let recorded = record(subject, &options, &AtomicBool::new(false));
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     assert!(!mounts.contains(&directory.path().display().to_string()), "left mounted");
@@ -63,7 +46,7 @@ fn recorded_on(
 }
 
 fn recorded(subject: &dyn Subject) -> plumb_prove::Result<RecordedWork> {
-    recorded_on(FileSystem::Ext4, subject, Duration::from_secs(60))
+    recorded_on(FileSystem::Ext4, subject, Nanos::secs(60))
 }
 
 /// The acknowledgements of the work, and for each how many flushes had completed since the one before.
@@ -87,7 +70,7 @@ fn is_in_order(recording: &Recording) -> bool {
 
 #[test]
 fn a_small_program_on_each_file_system() {
-    if !is_possible() {
+    if !can_attach() {
         return;
     }
     for file_system in FileSystem::ALL.into_iter().filter(|file_system| !file_system.is_posix()) {
@@ -97,7 +80,7 @@ fn a_small_program_on_each_file_system() {
             APPEND
         };
         let subject = programs(work);
-        let recorded = match recorded_on(file_system, &subject, Duration::from_secs(60)) {
+        let recorded = match recorded_on(file_system, &subject, Nanos::secs(60)) {
             Err(error) if error.kind == ErrorKind::NotMeasured => {
                 plumb_testkit::skip(&error.to_string());
                 continue;
@@ -150,7 +133,7 @@ impl Subject for InProcess {
 
 #[test]
 fn a_subject_in_process_is_recorded_from_where_its_work_begins() {
-    if !is_possible() {
+    if !can_attach() {
         return;
     }
     let recorded = recorded(&InProcess).unwrap();
@@ -173,7 +156,7 @@ fn a_subject_in_process_is_recorded_from_where_its_work_begins() {
 
 #[test]
 fn acknowledgements_by_descriptor_and_on_stdout() {
-    if !is_possible() {
+    if !can_attach() {
         return;
     }
     for (ack, line) in [
@@ -191,7 +174,7 @@ fn acknowledgements_by_descriptor_and_on_stdout() {
 
 #[test]
 fn a_program_that_fails_says_how() {
-    if !is_possible() {
+    if !can_attach() {
         return;
     }
     for (line, said) in [
@@ -222,35 +205,26 @@ fn a_program_that_fails_says_how() {
 
 #[test]
 fn a_program_that_hangs_is_killed_with_its_children() {
-    if !is_possible() {
+    if !can_attach() {
         return;
     }
     let line = "echo 1 > $PLUMB_ACK; (sleep 1000 & sleep 1000) & exec sleep 1000";
-    let recorded = recorded_on(FileSystem::Ext4, &programs(line), Duration::from_millis(300)).unwrap();
+    let recorded = recorded_on(FileSystem::Ext4, &programs(line), Nanos::secs(5)).unwrap();
     let because = recorded.ended_because.unwrap();
     assert!(because.contains("was killed"), "{because}");
     // A process that a program leaves running in the mount does not hold the mount.
     let recorded =
-        recorded_on(FileSystem::Ext4, &programs("sleep 1000 & echo 1 > $PLUMB_ACK"), Duration::from_secs(60));
+        recorded_on(FileSystem::Ext4, &programs("sleep 1000 & echo 1 > $PLUMB_ACK"), Nanos::secs(60));
     assert_eq!(recorded.unwrap().ended_because, None);
 }
 
 #[test]
 fn an_interrupted_recording_keeps_what_it_has() {
-    if !is_possible() {
+    if !can_attach() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    let options = RecordOptions {
-        file_system_options: FileSystemOptions::default(),
-        size: Bytes::mib(64),
-        logical_block: Bytes(512),
-        file_system: FileSystem::Ext4,
-        directory: directory.path().to_owned(),
-        timeout: Duration::from_secs(60),
-        cache: None,
-        power: None,
-    };
+    let options = record_options(FileSystem::Ext4, directory.path());
     let flag = directory.path().join("acknowledged");
     let subject = programs(&format!("echo 1 > $PLUMB_ACK; : > {}; exec sleep 1000", flag.display()));
     let stop = AtomicBool::new(false);
@@ -271,19 +245,11 @@ fn an_interrupted_recording_keeps_what_it_has() {
 
 #[test]
 fn what_is_missing_is_said_before_anything_is_made() {
-    if !is_possible() {
+    if !can_attach() {
         return;
     }
-    let mut options = RecordOptions {
-        file_system_options: FileSystemOptions::default(),
-        size: Bytes::mib(64),
-        logical_block: Bytes(512),
-        file_system: FileSystem::Xfs,
-        directory: "/nonexistent".into(),
-        timeout: Duration::from_secs(1),
-        cache: None,
-        power: None,
-    };
+    let nowhere = record_options(FileSystem::Xfs, Path::new("/nonexistent"));
+    let mut options = RecordOptions { size: Bytes::mib(64), ..nowhere };
     let failed =
         |options: &RecordOptions| record(&programs("true"), options, &AtomicBool::new(false)).unwrap_err();
     assert!(failed(&options).to_string().contains("300 MiB"), "{}", failed(&options));
@@ -295,11 +261,7 @@ fn what_is_missing_is_said_before_anything_is_made() {
 fn a_checker_says_what_it_found_by_its_exit_code() {
     let directory = tempfile::tempdir().unwrap();
     let check = |line: &str, required| {
-        let subject = Programs {
-            check: CheckBy::Command(line.to_owned()),
-            timeout: Duration::from_secs(20),
-            ..programs("true")
-        };
+        let subject = Programs { check: CheckBy::Command(line.to_owned()), ..programs("true") };
         subject.check(directory.path(), required)
     };
     assert_eq!(check("test \"$PLUMB_REQUIRED\" = 7", Some(7)).unwrap(), Outcome::Intact);
@@ -320,7 +282,7 @@ fn a_checker_says_what_it_found_by_its_exit_code() {
     assert!(words.len() <= 4096 && words.ends_with("the end"), "{} bytes", words.len());
     let hangs = Programs {
         check: CheckBy::Command("sleep 1000 & sleep 1000".to_owned()),
-        timeout: Duration::from_millis(200),
+        timeout: Nanos::millis(200),
         ..programs("true")
     };
     let error = hangs.check(directory.path(), None).unwrap_err();

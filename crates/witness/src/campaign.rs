@@ -16,9 +16,8 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
-use std::time::{Duration, Instant};
 
-use plumb_block::{Nanos, in_one_line, receive_unless, sleep_unless};
+use plumb_block::{Clock as _, Nanos, RealClock, in_one_line, receive_unless, sleep_unless};
 use plumb_crash::below;
 use plumb_linux::child;
 use plumb_report::document::power::{CampaignDocument, Cycle, CycleResult, VerifyDocument};
@@ -33,9 +32,9 @@ use crate::power::{Machine, PowerSwitch};
 use crate::record::serve;
 
 /// Time that a writer may go on after the power is gone: its connection may not know.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const LAST_WORDS: Nanos = Nanos::secs(5);
 /// Time that a process may take to end by itself.
-const GRACE: Duration = Duration::from_millis(200);
+const GRACE: Nanos = Nanos::millis(200);
 /// Time to wait before the next try to verify.
 const RETRY: Nanos = Nanos::millis(500);
 /// Number of cycles in a row that say nothing after which a campaign ends.
@@ -59,7 +58,7 @@ pub struct Campaign {
     /// At which command a simulated drive is cut instead, as `plumb drive cut` takes it.
     pub aim: Option<String>,
     /// Time that the filling may take, and the drive to come back.
-    pub patience: Duration,
+    pub patience: Nanos,
     /// The seed of the moments.
     pub seed: u64,
 }
@@ -68,9 +67,9 @@ pub struct Campaign {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moments {
     /// The earliest moment.
-    pub from: Duration,
+    pub from: Nanos,
     /// The latest moment, at most 24 hours.
-    pub to: Duration,
+    pub to: Nanos,
 }
 
 impl FromStr for Moments {
@@ -81,7 +80,7 @@ impl FromStr for Moments {
         let times = times.and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
         let times = times.filter(|(from, to): &(Nanos, Nanos)| from <= to && *to <= Nanos::secs(86_400));
         let (from, to) = times.ok_or_else(|| Error::usage("expected two times up to 24h, as in 2s..20s"))?;
-        Ok(Self { from: from.into(), to: to.into() })
+        Ok(Self { from, to })
     }
 }
 
@@ -202,7 +201,7 @@ impl Campaign {
     /// verified.
     fn cycle(&self, document: &mut CampaignDocument, stop: &AtomicBool) -> Result<Option<Cycle>> {
         let number = document.cycles.len() as u64 + 1;
-        let (began, is_left) = (Instant::now(), document.pending.is_some());
+        let (clock, is_left) = (RealClock::start(), document.pending.is_some());
         let mut cut_after = None;
         if is_left {
             self.switch.power_on()?;
@@ -211,11 +210,11 @@ impl Campaign {
                 Cut::Done(after) => cut_after = after,
                 Cut::Stopped => return Ok(None),
                 Cut::NotCounted(because) => {
-                    return Ok(Some(cycle_of(number, CycleResult::NotCounted, because, began)));
+                    return Ok(Some(cycle_of(number, CycleResult::NotCounted, because, clock)));
                 }
             }
         }
-        let Some(mut cycle) = self.verify(number, began, stop) else { return Ok(None) };
+        let Some(mut cycle) = self.verify(number, clock, stop) else { return Ok(None) };
         cycle.cut_after = cut_after;
         if is_left && cycle.result == CycleResult::Clean {
             cycle.result = CycleResult::NotCounted;
@@ -255,23 +254,22 @@ impl Campaign {
     }
 
     /// Returns how long after the filling the power is cut.
-    fn moment(&self, number: u64) -> Duration {
+    fn moment(&self, number: u64) -> Nanos {
         let Moments { from, to } = self.cut_after;
         let mut chance =
             Xoshiro256PlusPlus::seed_from_u64(self.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let span = to.saturating_sub(from).as_nanos() as u64;
-        from + Duration::from_nanos(below(&mut chance, span.saturating_add(1)))
+        from + Nanos(below(&mut chance, to.since(from).0.saturating_add(1)))
     }
 
     /// Verifies as soon as the drive is back; none if it was stopped.
-    fn verify(&self, number: u64, began: Instant, stop: &AtomicBool) -> Option<Cycle> {
-        let (end, is_stopped) = (Instant::now() + self.patience, || stop.load(Ordering::Acquire));
+    fn verify(&self, number: u64, clock: RealClock, stop: &AtomicBool) -> Option<Cycle> {
+        let (end, is_stopped) = (clock.now().saturating_add(self.patience), || stop.load(Ordering::Acquire));
         loop {
             let said = match self.session(number, "verify", &self.writer[..1], stop) {
                 Ok(verification) => match verification.wait(self.patience) {
                     Some(WitnessMessage::Verified(found)) if found.is_complete() || found.has_loss() => {
                         verification.end();
-                        return Some(verified_cycle(number, &found, began));
+                        return Some(verified_cycle(number, &found, clock));
                     }
                     _ => verification.end(),
                 },
@@ -280,8 +278,8 @@ impl Campaign {
             if is_stopped() {
                 return None;
             }
-            if Instant::now() >= end {
-                return Some(cycle_of(number, CycleResult::NoReturn, said, began));
+            if clock.now() >= end {
+                return Some(cycle_of(number, CycleResult::NoReturn, said, clock));
             }
             sleep_unless(is_stopped, RETRY);
         }
@@ -346,8 +344,8 @@ enum Cut {
 impl Session<'_> {
     /// Waits at most `within` for the next message; returns `None` if there is none, or if the campaign was
     /// stopped.
-    fn wait(&self, within: Duration) -> Option<WitnessMessage> {
-        match receive_unless(&self.heard, || self.stop.load(Ordering::Acquire), within.into()) {
+    fn wait(&self, within: Nanos) -> Option<WitnessMessage> {
+        match receive_unless(&self.heard, || self.stop.load(Ordering::Acquire), within) {
             Ok(heard) => Some(heard),
             Err(RecvTimeoutError::Disconnected) => Some(WitnessMessage::Closed),
             Err(RecvTimeoutError::Timeout) => None,
@@ -357,24 +355,24 @@ impl Session<'_> {
     /// Ends it, if it has not ended; the last that it said.
     fn end(mut self) -> String {
         // The program closes its connection when it is done: then it is about to end by itself.
-        while !matches!(self.heard.recv_timeout(GRACE), Ok(WitnessMessage::Closed) | Err(_)) {}
+        while !matches!(self.heard.recv_timeout(GRACE.into()), Ok(WitnessMessage::Closed) | Err(_)) {}
         child::kill(&mut self.child).unwrap_or_default();
         let said = fs::read_to_string(&self.log).unwrap_or_default();
         said.lines().last().unwrap_or("it said nothing").to_owned()
     }
 }
 
-fn cycle_of(number: u64, result: CycleResult, because: String, began: Instant) -> Cycle {
-    let seconds = began.elapsed().as_secs_f64();
+fn cycle_of(number: u64, result: CycleResult, because: String, clock: RealClock) -> Cycle {
+    let seconds = clock.now().as_secs_f64();
     Cycle { number, result, because, cut_after: None, seconds, required: 0, classes: Vec::new() }
 }
 
-fn verified_cycle(number: u64, found: &VerifyDocument, began: Instant) -> Cycle {
+fn verified_cycle(number: u64, found: &VerifyDocument, clock: RealClock) -> Cycle {
     let result = match () {
         () if found.has_loss() => CycleResult::Loss,
         () if found.required == 0 => CycleResult::NotCounted,
         () => CycleResult::Clean,
     };
-    let cycle = cycle_of(number, result, found.headline.clone(), began);
+    let cycle = cycle_of(number, result, found.headline.clone(), clock);
     Cycle { required: found.required, classes: found.classes.clone(), ..cycle }
 }

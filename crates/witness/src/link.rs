@@ -10,9 +10,8 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
-use std::time::{Duration, Instant};
 
-use plumb_block::{Nanos, receive_unless, sleep_unless};
+use plumb_block::{Clock, Nanos, receive_unless, sleep_unless};
 use plumb_linux::child;
 use plumb_state::frame::{Decoder, send, silence};
 
@@ -20,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::message::{Batch, Message, RunFacts};
 
 /// Time that an answer may take before the connection counts as lost.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+const ANSWER_TIMEOUT: Nanos = Nanos::secs(15);
 /// Time to wait before the next try to connect.
 const RETRY: Nanos = Nanos::millis(200);
 
@@ -36,7 +35,7 @@ pub trait Witness {
     ///
     /// # Errors
     /// If the witness is not to be reached any more, or refuses.
-    fn confirmed(&mut self, wait: Duration) -> Result<u64>;
+    fn confirmed(&mut self, wait: Nanos) -> Result<u64>;
 }
 
 /// Where a witness is.
@@ -112,8 +111,8 @@ impl Connection {
     }
 
     /// Returns the next answer; `None` if it does not come in time or before a stop.
-    fn answer(&mut self, wait: Duration, stop: &AtomicBool) -> Result<Option<Message>> {
-        match receive_unless(&self.answers, || stop.load(Ordering::Acquire), wait.into()) {
+    fn answer(&mut self, wait: Nanos, stop: &AtomicBool) -> Result<Option<Message>> {
+        match receive_unless(&self.answers, || stop.load(Ordering::Acquire), wait) {
             Ok(Ok(Message::Refused(why))) => Err(Error::not_measured(format!("the witness: {why}"))),
             Ok(answer) => answer.map(Some).map_err(|source| Error::disconnected(&source)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
@@ -159,12 +158,13 @@ pub struct Link<'s> {
     facts: Option<RunFacts>,
     connection: Option<Connection>,
     /// The batch that is not confirmed, and when it was sent.
-    pending: Option<(Batch, Instant)>,
+    pending: Option<(Batch, Nanos)>,
     confirmed: u64,
     /// Time for which a lost connection is retried.
-    patience: Duration,
+    patience: Nanos,
     /// Time and reason of the loss of the connection; `None` while it works.
-    lost: Option<(Instant, String)>,
+    lost: Option<(Nanos, String)>,
+    clock: &'s dyn Clock,
     stop: &'s AtomicBool,
 }
 
@@ -177,11 +177,12 @@ impl<'s> Link<'s> {
     pub fn connect(
         peer: Peer,
         facts: Option<RunFacts>,
-        patience: Duration,
+        patience: Nanos,
+        clock: &'s dyn Clock,
         stop: &'s AtomicBool,
     ) -> Result<Self> {
-        let mut link =
-            Self { peer, facts, connection: None, pending: None, confirmed: 0, patience, lost: None, stop };
+        let (connection, pending, lost) = (None, None, None);
+        let mut link = Self { peer, facts, connection, pending, confirmed: 0, patience, lost, clock, stop };
         match link.open() {
             Err(error) if error.is_disconnected => Err(Error::not_measured(error.to_string())),
             opened => opened.map(|()| link),
@@ -195,7 +196,7 @@ impl<'s> Link<'s> {
             self.pending.take_if(|(batch, _)| batch.number <= self.confirmed);
             if let Some((batch, sent)) = &mut self.pending {
                 connection.send(&Message::Batch(batch.clone()))?;
-                *sent = Instant::now();
+                *sent = self.clock.now();
             }
         }
         (self.connection, self.lost) = (Some(connection), None);
@@ -205,9 +206,10 @@ impl<'s> Link<'s> {
     /// Notes that the connection is lost, and makes it again, unless that has been tried for too long.
     fn lose(&mut self, why: String) -> Result<()> {
         self.connection = None;
-        let (since, why) = self.lost.get_or_insert_with(|| (Instant::now(), why)).clone();
-        if since.elapsed() >= self.patience || self.peer == Peer::Stdio {
-            let seconds = since.elapsed().as_secs();
+        let (since, why) = self.lost.get_or_insert_with(|| (self.clock.now(), why)).clone();
+        let silent = self.clock.now().since(since);
+        if silent >= self.patience || self.peer == Peer::Stdio {
+            let seconds = silent.as_secs_f64().floor();
             let stands = "what it has confirmed stands, and can be verified";
             return Err(Error::not_measured(format!(
                 "after {seconds} s without an answer ({why}): {stands}"
@@ -248,13 +250,13 @@ impl<'s> Link<'s> {
 
 impl Witness for Link<'_> {
     fn send(&mut self, batch: &Batch) -> Result<()> {
-        self.pending = Some((batch.clone(), Instant::now()));
+        self.pending = Some((batch.clone(), self.clock.now()));
         // Without a connection it is sent when there is one again.
         let sent = self.connection.as_mut().map_or(Ok(()), |link| link.send(&Message::Batch(batch.clone())));
         self.reconnect_if_lost(sent).map(drop)
     }
 
-    fn confirmed(&mut self, wait: Duration) -> Result<u64> {
+    fn confirmed(&mut self, wait: Nanos) -> Result<u64> {
         let answer = match &mut self.connection {
             Some(connection) => connection.answer(wait, self.stop),
             None => Err(Error::disconnected(&io::ErrorKind::NotConnected.into())),
@@ -266,7 +268,11 @@ impl Witness for Link<'_> {
             }
             Some(_) => return Err(Error::not_measured("the witness sent an unexpected answer")),
             None => {
-                if self.pending.as_ref().is_some_and(|(_, sent)| sent.elapsed() > ANSWER_TIMEOUT) {
+                if self
+                    .pending
+                    .as_ref()
+                    .is_some_and(|(_, sent)| self.clock.now().since(*sent) > ANSWER_TIMEOUT)
+                {
                     self.lose(silence(ANSWER_TIMEOUT.as_secs_f64()).to_string())?;
                 }
             }

@@ -28,10 +28,10 @@ impl RunFacts {
     ///
     /// # Errors
     /// As [`Plan::check`], and if the directory of the target cannot be synced.
-    pub fn begin(plan: Plan, opened: &mut OpenedTarget) -> Result<Self> {
+    pub fn begin(plan: Plan, opened: &OpenedTarget) -> Result<Self> {
         let info = opened.device.info();
         plan.check(&info)?;
-        target::keep_name(opened)?;
+        target::sync_name(opened)?;
         Ok(Self { plan, target: target::name_of(opened), identity: opened.identity.clone(), size: info.size })
     }
 
@@ -45,7 +45,7 @@ impl RunFacts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
-    /// This write was answered as done; durable by itself if it had FUA.
+    /// A write was answered as done; with FUA it is durable by itself.
     Written {
         /// Number of the write in the plan.
         write: u64,

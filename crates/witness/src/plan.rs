@@ -7,9 +7,8 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::ops::Range;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use plumb_block::{Bytes, DeviceInfo, Lba, LbaRange};
+use plumb_block::{Bytes, DeviceInfo, Lba, LbaRange, Nanos, unix_time};
 use plumb_crash::{below, happens};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng as _;
@@ -103,12 +102,12 @@ impl Plan {
         let mut chance = [0; 4];
         let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut chance));
         read.map_err(cannot("draw a seed"))?;
-        Ok(seconds(SystemTime::now()) << 32 | u64::from(u32::from_ne_bytes(chance)))
+        Ok(seconds(unix_time()) << 32 | u64::from(u32::from_ne_bytes(chance)))
     }
 
     /// Returns the seeds of runs that began after the one with `seed`, until `now`. None by clocks that
     /// contradict each other.
-    pub(crate) fn seeds_between(seed: u64, now: SystemTime) -> Option<Range<u64>> {
+    pub(crate) fn seeds_between(seed: u64, now: Nanos) -> Option<Range<u64>> {
         let after = ((seed >> 32) + 1) << 32;
         let until = (seconds(now) + 1) << 32;
         (seed >> 32 > 0 && after < until).then_some(after..until)
@@ -155,7 +154,6 @@ impl Plan {
 }
 
 /// Returns the seconds since 1970; in 32 bits until 2106.
-fn seconds(time: SystemTime) -> u64 {
-    let since = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    since.min(u64::from(u32::MAX - 1))
+fn seconds(time: Nanos) -> u64 {
+    (time.0 / 1_000_000_000).min(u64::from(u32::MAX - 1))
 }

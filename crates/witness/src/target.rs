@@ -35,12 +35,11 @@ pub fn open_target(
     Ok(opened)
 }
 
-/// Makes the name of a file durable that the filling lays out.
+/// Makes the name of a file durable.
 ///
 /// # Errors
 /// Fails as fsync(2) of its directory.
-pub(crate) fn keep_name(opened: &mut OpenedTarget) -> Result<()> {
-    opened.laid_out();
+pub(crate) fn sync_name(opened: &OpenedTarget) -> Result<()> {
     let file = opened.path().filter(|_| opened.kind == TargetKind::RegularFile);
     let Some(directory) = file.and_then(|path| path.parent()) else { return Ok(()) };
     let synced = File::open(directory).and_then(|directory| directory.sync_all());

@@ -1,9 +1,8 @@
 //! Comparison of what is there after the cut with what the witness knows.
 
 use std::sync::atomic::AtomicBool;
-use std::time::SystemTime;
 
-use plumb_block::{Bytes, Device};
+use plumb_block::{Bytes, Device, unix_time};
 use plumb_load::read_back;
 use plumb_report::document::power::VerifyDocument;
 
@@ -61,7 +60,7 @@ pub fn verify(
         return Err(Error::not_measured("stopped before everything was read: no result"));
     }
     let seed = facts.plan.seed;
-    let later = Plan::seeds_between(seed, SystemTime::now());
+    let later = Plan::seeds_between(seed, unix_time());
     if let Some(later) = later.and_then(|later| ledger.others.range(later).next_back().copied()) {
         return Err(Error::not_measured(format!(
             "there are blocks of run {later:016x}, which began after run {seed:016x}, the newest that this witness knows of this \

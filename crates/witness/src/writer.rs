@@ -2,7 +2,6 @@
 //! answered.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use plumb_block::wait::LOOK_EVERY;
 use plumb_block::{
@@ -130,7 +129,7 @@ impl Writer<'_> {
                 self.end("its time was over".to_owned(), false);
             }
             let is_idle = self.in_flight == 0;
-            self.exchange(witness, if is_idle { LOOK_EVERY.into() } else { Duration::ZERO })?;
+            self.exchange(witness, if is_idle { LOOK_EVERY } else { Nanos::ZERO })?;
             if self.has_ended && is_idle {
                 tries += u32::from(is_stopped);
                 if (self.has_said_why && self.unconfirmed.is_none()) || tries > STOP_TRIES {
@@ -221,7 +220,7 @@ impl Writer<'_> {
 
     /// Takes what the witness has confirmed, waiting for it at most so long, and sends what is new: last of
     /// all, once nothing is in flight any more, why it ended.
-    fn exchange(&mut self, witness: &mut dyn Witness, wait: Duration) -> Result<()> {
+    fn exchange(&mut self, witness: &mut dyn Witness, wait: Nanos) -> Result<()> {
         if let Some(lease) = self.unconfirmed
             && witness.confirmed(wait)? >= self.batch
         {

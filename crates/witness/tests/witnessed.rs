@@ -11,9 +11,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
-use std::time::Duration;
 
-use plumb_block::{Bytes, Nanos, Time, VirtualClock};
+use plumb_block::{Bytes, Nanos, RealClock, Time, VirtualClock};
 use plumb_state::frame::{Decoder, send};
 
 use plumb_report::document::power::{Class, VerifyDocument};
@@ -49,7 +48,7 @@ impl Witness for Memory {
         Ok(())
     }
 
-    fn confirmed(&mut self, _: Duration) -> plumb_witness::Result<u64> {
+    fn confirmed(&mut self, _: Nanos) -> plumb_witness::Result<u64> {
         Ok(self.0.confirmed())
     }
 }
@@ -275,9 +274,9 @@ fn a_connection_that_breaks_again_and_again_costs_neither_truth_nor_a_loss() {
             unreliable(&records, &socket);
             let bench = Bench::new(model, seed);
             let facts = bench.facts(seed, (6, 0));
-            let patience = Duration::from_secs(60);
-            let stop = AtomicBool::new(false);
-            let mut link = Link::connect(Peer::Unix(socket), Some(facts.clone()), patience, &stop).unwrap();
+            let (patience, clock, stop) = (Nanos::secs(60), RealClock::start(), AtomicBool::new(false));
+            let peer = Peer::Unix(socket);
+            let mut link = Link::connect(peer, Some(facts.clone()), patience, &clock, &stop).unwrap();
             bench.cut(&facts.plan, &mut link, &format!("flush={}", 12 + seed * 5));
             let record = Record::newest(&records, "drive", None).unwrap();
             assert!(record.confirmed() > 3 && record.batches.last().unwrap().ended.is_some());
@@ -301,8 +300,8 @@ fn a_witness_that_never_comes_back_ends_the_run_and_what_it_knew_stands() {
     });
     let bench = Bench::new("consumer-nvme-ssd", 2);
     let facts = bench.facts(2, (0, 100));
-    let stop = AtomicBool::new(false);
-    let mut link = Link::connect(Peer::Unix(socket), Some(facts.clone()), Duration::ZERO, &stop).unwrap();
+    let (peer, stop) = (Peer::Unix(socket), AtomicBool::new(false));
+    let mut link = Link::connect(peer, Some(facts.clone()), Nanos::ZERO, &bench.time, &stop).unwrap();
     let device = bench.handle.device();
     let error = write(&facts.plan, &*device, &bench.time, &mut link, Until::default(), &stop).unwrap_err();
     witness.join().unwrap();
@@ -391,7 +390,7 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
 
 #[test]
 fn whatever_answers_in_place_of_a_witness_is_named() {
-    let stop = AtomicBool::new(false);
+    let (clock, stop) = (RealClock::start(), AtomicBool::new(false));
     for (command, expected) in [
         (
             "echo Welcome",
@@ -403,7 +402,7 @@ fn whatever_answers_in_place_of_a_witness_is_named() {
     ] {
         let facts = Bench::new("consumer-nvme-ssd", 2).facts(2, (0, 100));
         let peer = Peer::Command(format!("dd bs=64k count=1 of=/dev/null status=none; {command}"));
-        let connected = Link::connect(peer, Some(facts), Duration::ZERO, &stop);
+        let connected = Link::connect(peer, Some(facts), Nanos::ZERO, &clock, &stop);
         let error = connected.err().unwrap().to_string();
         let expected = format!("no witness answers at the other end: {expected}");
         assert!(error.starts_with(&expected), "{error}");
@@ -416,8 +415,8 @@ fn a_stop_ends_the_wait_for_a_witness_that_is_silent() {
     let socket = directory.path().join("socket");
     let _silent = UnixListener::bind(&socket).unwrap();
     let facts = Bench::new("consumer-nvme-ssd", 2).facts(2, (0, 100));
-    let stop = AtomicBool::new(true);
-    let connected = Link::connect(Peer::Unix(socket), Some(facts), Duration::ZERO, &stop);
+    let (clock, stop) = (RealClock::start(), AtomicBool::new(true));
+    let connected = Link::connect(Peer::Unix(socket), Some(facts), Nanos::ZERO, &clock, &stop);
     let error = connected.err().unwrap().to_string();
     assert!(error.ends_with("operation interrupted"), "{error}");
 }

@@ -84,12 +84,8 @@ impl<'a> Hand<'a> {
         Self::new(bench, None, u64::from(u32::MAX))
     }
 
-    /// Returns the hand of a thread, that records into `book`.
-    pub(crate) fn for_thread(bench: Bench<'a>, thread: u32, book: &'a Mutex<Book>) -> Self {
-        Self::new(bench, Some(book), u64::from(thread))
-    }
-
-    fn new(bench: Bench<'a>, book: Option<&'a Mutex<Book>>, stream: u64) -> Self {
+    /// Returns a hand with random numbers of its own by `stream`, that records into `book`.
+    pub(crate) fn new(bench: Bench<'a>, book: Option<&'a Mutex<Book>>, stream: u64) -> Self {
         let mut chance = Chance::from_seed(bench.seed, stream);
         let noise = Noise::new(chance.below(u64::MAX));
         let meter = Meter { bench, book, paused: Nanos::ZERO };
@@ -119,27 +115,26 @@ impl<'a> Hand<'a> {
 
     /// Records that a transaction is done; nothing is said of its durability.
     pub(crate) fn end(&mut self, began: Nanos) {
-        let took = Took { from: began, until: self.meter.now() };
-        if let Some(book) = self.meter.book {
-            lock(book).transaction(took);
-        }
+        self.put_down(began, Book::transaction);
     }
 
     /// Records that a transaction is done, and a sync just made all of it durable.
     pub(crate) fn end_durable(&mut self, began: Nanos) {
-        let took = Took { from: began, until: self.meter.now() };
-        if let Some(book) = self.meter.book {
-            let mut book = lock(book);
+        self.put_down(began, |book, took| {
             book.transaction(took);
             book.durable(took);
-        }
+        });
     }
 
     /// Records that a sync just made durable what was begun then.
     pub(crate) fn durable_since(&mut self, began: Nanos) {
+        self.put_down(began, Book::durable);
+    }
+
+    fn put_down(&mut self, began: Nanos, put: impl FnOnce(&mut Book, Took)) {
         let took = Took { from: began, until: self.meter.now() };
         if let Some(book) = self.meter.book {
-            lock(book).durable(took);
+            put(&mut lock(book), took);
         }
     }
 

@@ -94,7 +94,7 @@ fn prepare<'a>(
     program.prepare(&mut hand, &mut Preparation::new(conduct.profile, observer))?;
     hand.syncfs()?;
     let thread = |number| {
-        let mut hand = Hand::for_thread(bench, number, recording.book(number));
+        let mut hand = Hand::new(bench, Some(recording.book(number)), u64::from(number));
         hand.warm(conduct.call_bytes_max);
         let actor = hand.unmeasured(|hand| program.actor(number, hand))?;
         hand.starts();

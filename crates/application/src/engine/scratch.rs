@@ -7,7 +7,8 @@ use std::fs::DirBuilder;
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+
+use plumb_block::unix_time;
 
 use crate::chance::Chance;
 use crate::error::Error;
@@ -30,8 +31,7 @@ impl Scratch {
     pub(crate) fn beneath(parent: &Path) -> Result<Self, Error> {
         let failed = |path, source| Error::Directory { operation: "create", path, source };
         // Only the name depends on the time: two runs side by side have the same seed more often than not.
-        let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
-        let mut chance = Chance::from_seed(time, u64::from(std::process::id()));
+        let mut chance = Chance::from_seed(unix_time().0, u64::from(std::process::id()));
         for _ in 0..TRIES {
             let path = parent.join(format!("{}{:08x}", Self::PREFIX, chance.below(1 << 32)));
             match DirBuilder::new().mode(0o700).create(&path) {

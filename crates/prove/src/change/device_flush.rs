@@ -9,27 +9,22 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
-use plumb_block::{Lba, LbaRange, Op};
+use plumb_block::{Lba, LbaRange, Nanos, Op};
 use plumb_report::document::proof::{Change, ChangeKind, Failure};
 
 use super::trial::{LIMITS, LOOK_MAX, trying, verified};
 use crate::error::{Error, ErrorKind, Result};
 use crate::explore::{Choice, reduce};
 use crate::judge::{Judge, JudgeResult};
-use crate::proof::{Request, Watch};
+use crate::proof::Request;
 use crate::recording::{Command, CommandId, Event, Recording};
 use crate::session::RecordedWork;
 
 /// Returns the smallest set that was found, explored; `None` if no flushes help.
-pub(super) fn smallest(
-    request: &Request<'_>,
-    failures: &[Failure],
-    watch: Watch<'_>,
-) -> Result<Option<Change>> {
+pub(super) fn smallest(request: &Request<'_>, failures: &[Failure]) -> Result<Option<Change>> {
     let RecordedWork { recording, from, until, .. } = request.judge.recorded;
-    let end = Instant::now() + LOOK_MAX;
+    let end = request.until(LOOK_MAX);
     let failing = failures.iter().map(|failure| (Choice::from(&failure.minimal), Vec::new())).collect();
     let mut search = Search { request, failing, end, error: None };
     let is_acknowledged = |event: &Event| matches!(event, Event::Acknowledged(_));
@@ -38,11 +33,11 @@ pub(super) fn smallest(
     for all in
         [places(recording, *from..*until, &is_acknowledged), places(recording, *from..*until, &is_either)]
     {
-        let Some(judged) = search.judged_with(&all, watch) else { continue };
+        let Some(judged) = search.judged_with(&all) else { continue };
         let mut needed = (all.clone(), judged);
         reduce(all, &mut |some| {
             let fewer: Vec<usize> = needed.0.iter().copied().filter(|place| !some.contains(place)).collect();
-            let judged = search.judged_with(&fewer, watch);
+            let judged = search.judged_with(&fewer);
             judged.map(|judged| needed = (fewer, judged)).is_some()
         });
         let (places, judged) = needed;
@@ -57,19 +52,19 @@ struct Search<'a> {
     request: &'a Request<'a>,
     /// Choices that fail, each with the places of the flushes with which it was found.
     failing: Vec<(Choice, Vec<usize>)>,
-    end: Instant,
+    end: Nanos,
     error: Option<Error>,
 }
 
 impl Search<'_> {
     /// Explores with flushes before these events; returns the result if everything was explored and nothing
     /// fails.
-    fn judged_with(&mut self, places: &[usize], watch: Watch<'_>) -> Option<JudgeResult> {
-        let is_over = self.error.is_some() || self.request.is_over() || Instant::now() > self.end;
+    fn judged_with(&mut self, places: &[usize]) -> Option<JudgeResult> {
+        let is_over = self.error.is_some() || self.request.is_over_at(self.end);
         if places.is_empty() || is_over {
             return None;
         }
-        let judged = self.explore(places, watch).unwrap_or_else(|error| {
+        let judged = self.explore(places).unwrap_or_else(|error| {
             self.error = Some(error);
             None
         });
@@ -77,7 +72,7 @@ impl Search<'_> {
     }
 
     /// `None` if a state that is known to fail does so with these flushes, too.
-    fn explore(&mut self, places: &[usize], watch: Watch<'_>) -> Result<Option<JudgeResult>> {
+    fn explore(&mut self, places: &[usize]) -> Result<Option<JudgeResult>> {
         let changed = with_flushes(self.request.judge.recorded, places);
         let profile = self.request.profile();
         let never = AtomicBool::new(false);
@@ -95,7 +90,7 @@ impl Search<'_> {
             }
         }
         let doing = trying(&description(&self.request.judge.recorded.recording, places));
-        let judged = self.request.explore(&changed, profile, LIMITS, &doing, watch)?;
+        let judged = self.request.explore(&changed, profile, LIMITS, &doing)?;
         if let Some(failing) = judged.failing.values().next() {
             self.failing.push((failing.example.clone(), places.to_vec()));
         }

@@ -11,7 +11,7 @@ use plumb_report::document::proof::{Coverage, FlushesLeftOut};
 use super::trial::trying;
 use crate::error::Result;
 use crate::explore::{Explorer, Limits};
-use crate::proof::{Request, Watch};
+use crate::proof::Request;
 use crate::recording::Event;
 use crate::session::RecordedWork;
 
@@ -20,10 +20,7 @@ const STATES_MAX: u64 = 10_000;
 
 /// Explores the recording without its flushes. Returns `None` if it has none, or too much would be at risk
 /// without them to explore it all.
-pub(super) fn explore_without_flushes(
-    request: &Request<'_>,
-    watch: Watch<'_>,
-) -> Result<Option<FlushesLeftOut>> {
+pub(super) fn explore_without_flushes(request: &Request<'_>) -> Result<Option<FlushesLeftOut>> {
     let (changed, flushes) = without_flushes(request.judge.recorded);
     let limits = request.judge.limits;
     let limits = Limits { states: STATES_MAX.min(limits.states), visits: 0, ..limits };
@@ -35,7 +32,7 @@ pub(super) fn explore_without_flushes(
         return Ok(None);
     }
     let doing = trying(&format!("{flushes} flushes left out"));
-    let judged = request.explore(&changed, request.profile(), limits, &doing, watch)?;
+    let judged = request.explore(&changed, request.profile(), limits, &doing)?;
     let left = FlushesLeftOut { flushes, explored: judged.counts.distinct, failing: judged.counts.failing };
     Ok(Some(left).filter(|_| judged.is_exhaustive()))
 }

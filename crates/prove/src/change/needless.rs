@@ -5,15 +5,13 @@
 //! is mounted also of the recordings with writeback chosen, since without the sync another order of writeback
 //! is allowed. What goes by itself need not go together with others, which is tried, too.
 
-use std::time::{Duration, Instant};
-
 use plumb_block::Nanos;
 use plumb_report::document::ProofDocument;
 use plumb_report::document::proof::{NeedlessSync, SyncsLeftOut, VerifiedBy, Writeback};
 
 use super::trial::trying;
 use crate::error::Result;
-use crate::proof::{Again, Request, Watch, plans};
+use crate::proof::{Again, Request, plans};
 use crate::recording::{Event, Recording};
 use crate::session::{Trace, record_traced};
 use crate::trace::SyncCall;
@@ -21,7 +19,7 @@ use crate::trace::SyncCall;
 /// Largest number of sync calls that are left out, one after the other.
 const CALLS_MAX: usize = 64;
 /// Time limit of all new runs, in budgets of one exploration.
-const BUDGETS: u32 = 3;
+const BUDGETS: u64 = 3;
 
 /// Result of leaving calls out.
 enum Trial {
@@ -37,26 +35,21 @@ enum Trial {
 struct Search<'r, 'a> {
     request: &'r Request<'a>,
     again: &'r Again,
-    began: Instant,
-    limit: Duration,
+    until: Nanos,
 }
 
 /// Puts into the document which sync calls can go.
-pub(crate) fn put_needless(
-    request: &Request<'_>,
-    document: &mut ProofDocument,
-    watch: Watch<'_>,
-) -> Result<()> {
+pub(crate) fn put_needless(request: &Request<'_>, document: &mut ProofDocument) -> Result<()> {
     let (Some(again), recorded) = (request.again, request.judge.recorded) else { return Ok(()) };
-    let limit = request.budget.map_or(Duration::MAX, |budget| budget.saturating_mul(BUDGETS));
-    let search = Search { request, again, began: Instant::now(), limit };
+    let until = request.until(request.budget.saturating_mul(BUDGETS));
+    let search = Search { request, again, until };
     let calls = &recorded.sync_calls;
     let (mut tried, mut needless) = (0, Vec::new());
     for call in calls.iter().take(CALLS_MAX) {
         if search.is_over() {
             break;
         }
-        match search.without(std::slice::from_ref(call), watch)? {
+        match search.without(std::slice::from_ref(call))? {
             Trial::Unknown => {}
             Trial::Needed => tried += 1,
             Trial::Needless { explored } => {
@@ -69,7 +62,7 @@ pub(crate) fn put_needless(
     for (call, _) in &needless {
         let more: Vec<SyncCall> = together.iter().chain([*call]).cloned().collect();
         let goes = more.len() == 1
-            || (!search.is_over() && matches!(search.without(&more, watch)?, Trial::Needless { .. }));
+            || (!search.is_over() && matches!(search.without(&more)?, Trial::Needless { .. }));
         if goes {
             together = more;
         }
@@ -91,7 +84,7 @@ pub(crate) fn put_needless(
                 call.path.display().to_string()
             },
             seconds: call.took.as_secs_f64(),
-            flushes: is_drive.then(|| flushes(&recorded.recording, recorded.began_at(), call)),
+            flushes: is_drive.then(|| flushes(&recorded.recording, recorded.began, call)),
             explored: *explored,
             verified_by: VerifiedBy::NewRun,
             together: together.contains(call),
@@ -102,11 +95,11 @@ pub(crate) fn put_needless(
 
 impl Search<'_, '_> {
     fn is_over(&self) -> bool {
-        self.request.is_over() || self.began.elapsed() >= self.limit
+        self.request.is_over_at(self.until)
     }
 
     /// Runs the program without these calls, in each way of writeback.
-    fn without(&self, calls: &[SyncCall], watch: Watch<'_>) -> Result<Trial> {
+    fn without(&self, calls: &[SyncCall]) -> Result<Trial> {
         let judge = &self.request.judge;
         let names: Vec<String> = calls.iter().map(ToString::to_string).collect();
         let doing = trying(&format!("the program without {}", names.join(" and ")));
@@ -120,7 +113,7 @@ impl Search<'_, '_> {
             if self.is_over() {
                 return Ok(Trial::Unknown);
             }
-            watch(&doing, None);
+            self.request.begin(&doing);
             let trace = Trace { left_out: calls, writeback, ..Trace::new(&self.again.program) };
             let run = record_traced(&**judge.subject, trace, &self.again.options, judge.stop);
             let Ok((recorded, _)) = run else { return Ok(Trial::Unknown) };
@@ -132,8 +125,7 @@ impl Search<'_, '_> {
             if !is_same_run {
                 return Ok(Trial::Unknown);
             }
-            let explored =
-                self.request.explore(&recorded, self.request.profile(), judge.limits, &doing, watch)?;
+            let explored = self.request.explore(&recorded, self.request.profile(), judge.limits, &doing)?;
             match (explored.counts.failing, explored.is_exhaustive()) {
                 (1.., _) => return Ok(Trial::Needed),
                 (0, false) => return Ok(Trial::Unknown),

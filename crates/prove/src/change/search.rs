@@ -6,23 +6,19 @@ use plumb_report::document::ProofDocument;
 use super::settings::settings;
 use super::{device_flush, left_out, sync_call};
 use crate::error::Result;
-use crate::proof::{Request, Watch};
+use crate::proof::Request;
 
 /// Puts into the document the changes that were found.
-pub(crate) fn put_changes(
-    request: &Request<'_>,
-    document: &mut ProofDocument,
-    watch: Watch<'_>,
-) -> Result<()> {
+pub(crate) fn put_changes(request: &Request<'_>, document: &mut ProofDocument) -> Result<()> {
     if document.failures.is_empty() && request.judge.recorded.layout.is_some() {
         return Ok(());
     }
     if document.failures.is_empty() {
-        document.flushes = left_out::explore_without_flushes(request, watch)?;
+        document.flushes = left_out::explore_without_flushes(request)?;
         return Ok(());
     }
     let mut found = match request.again {
-        Some(how) => sync_call::smallest(request, how, &mut document.notes, watch)?,
+        Some(how) => sync_call::smallest(request, how, &mut document.notes)?,
         None => {
             Err("no sync call was tried: the program cannot be run again with its system calls traced"
                 .to_owned())
@@ -36,7 +32,7 @@ pub(crate) fn put_changes(
         && !has_other_drive
         && !request.is_over()
     {
-        let flushes = device_flush::smallest(request, &document.failures, watch)?;
+        let flushes = device_flush::smallest(request, &document.failures)?;
         found = flushes.ok_or_else(|| format!("{why}; no flush of the drive removes it either"));
     }
     for failure in &mut document.failures {

@@ -8,15 +8,13 @@
 //! A program under strace(1) is slower, and may order its writes otherwise. It was under strace when it was
 //! recorded first, too, so that what is gone was removed by the calls.
 
-use std::time::{Duration, Instant};
-
-use plumb_block::in_one_line;
+use plumb_block::{Nanos, in_one_line};
 use plumb_report::document::proof::{Change, ChangeKind, Writeback};
 
 use super::trial::{LOOK_MAX, trying, verified};
 use crate::error::Result;
 use crate::explore::{Limits, reduce};
-use crate::proof::{Again, Request, Watch, plans};
+use crate::proof::{Again, Request, plans};
 use crate::session::{Trace, record_traced};
 use crate::trace::Injection;
 
@@ -29,38 +27,32 @@ const TRIALS_MAX: usize = 24;
 pub(super) type SearchResult = std::result::Result<Change, String>;
 
 /// Looks for the smallest set of sync calls with which no state fails. Remarks go to `notes`.
-pub(super) fn smallest(
-    request: &Request<'_>,
-    how: &Again,
-    notes: &mut Vec<String>,
-    watch: Watch<'_>,
-) -> Result<SearchResult> {
+pub(super) fn smallest(request: &Request<'_>, how: &Again, notes: &mut Vec<String>) -> Result<SearchResult> {
     let missing = &request.judge.recorded.missing_syncs;
     let candidates = &missing[..missing.len().min(CANDIDATES_MAX)];
     if candidates.is_empty() {
         let what = "no change was tried: each of the traced system calls has a sync call after it";
         return Ok(Err(what.to_owned()));
     }
-    let until = Instant::now().checked_add(request.budget.unwrap_or(Duration::MAX).max(LOOK_MAX));
-    let mut search = Search { request, how, candidates, until, trials: 0, best: None, notes, watch };
+    let until = request.until(request.budget.max(LOOK_MAX));
+    let mut search = Search { request, how, candidates, until, trials: 0, best: None, notes };
     let found = search.smallest()?;
     Ok(found.ok_or_else(|| search.failure_reason()))
 }
 
 /// Search among the sync calls that a program lacks, by their numbers.
-struct Search<'s, 'r, 'w> {
+struct Search<'s, 'r> {
     request: &'s Request<'r>,
     how: &'s Again,
     candidates: &'s [Injection],
-    until: Option<Instant>,
+    until: Nanos,
     trials: usize,
     /// Number of states that fail with the best set, of those explored, and its words.
     best: Option<(u64, u64, String)>,
     notes: &'s mut Vec<String>,
-    watch: Watch<'w>,
 }
 
-impl Search<'_, '_, '_> {
+impl Search<'_, '_> {
     fn smallest(&mut self) -> Result<Option<Change>> {
         if let Some(change) = self.remedy(&[0])? {
             return Ok(Some(change));
@@ -100,8 +92,7 @@ impl Search<'_, '_, '_> {
     }
 
     fn is_over(&self) -> bool {
-        let is_late = self.until.is_some_and(|until| Instant::now() >= until);
-        is_late || self.trials >= TRIALS_MAX || self.request.is_over()
+        self.trials >= TRIALS_MAX || self.request.is_over_at(self.until)
     }
 
     fn description(&self, some: &[usize]) -> String {
@@ -136,7 +127,7 @@ impl Search<'_, '_, '_> {
         self.trials += usize::from(writeback == self.how.writeback);
         let (judge, what) = (&self.request.judge, self.description(some));
         let doing = trying(&what);
-        (self.watch)(&doing, None);
+        self.request.begin(&doing);
         let injections: Vec<Injection> = some.iter().map(|one| self.candidates[*one].clone()).collect();
         let trace = Trace { injections: &injections, writeback, ..Trace::new(&self.how.program) };
         let (recorded, traced) = match record_traced(&**judge.subject, trace, &self.how.options, judge.stop) {
@@ -153,7 +144,7 @@ impl Search<'_, '_, '_> {
             return Ok(None);
         }
         let limits = Limits { visits: 0, ..judge.limits };
-        let after = self.request.explore(&recorded, self.request.profile(), limits, &doing, self.watch)?;
+        let after = self.request.explore(&recorded, self.request.profile(), limits, &doing)?;
         if after.incomplete_because.is_some() || after.counts.distinct == 0 {
             return Ok(None);
         }

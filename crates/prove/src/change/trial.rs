@@ -1,14 +1,13 @@
 //! The trial of a change: its limits, its step in words, and the change that it verified.
 
-use std::time::Duration;
-
+use plumb_block::Nanos;
 use plumb_report::document::proof::{Change, ChangeKind, VerifiedBy};
 
 use crate::explore::Limits;
 
 /// Time limit of looking for device flushes, and the least that looking for sync calls has. What was verified
 /// until then is what is told.
-pub(super) const LOOK_MAX: Duration = Duration::from_secs(60);
+pub(super) const LOOK_MAX: Nanos = Nanos::secs(60);
 /// Bounds of the exploration of a changed recording: each window in part, for one failure is explored many
 /// times.
 pub(super) const LIMITS: Limits = Limits { pieces: 6, commands: 6, states: 3_000, visits: 0 };

@@ -49,7 +49,8 @@ impl Replay<'_> {
             let makes_durable = match happened {
                 Event::Completed(id) => {
                     let command = &recording.commands[id.0 as usize];
-                    command.op == Op::Flush || command.is_fua() || !windows[drive_of(id)].promise().volatile
+                    let op = command.op;
+                    op == Op::Flush || op.is_fua() || !windows[drive_of(id)].promise().volatile
                 }
                 Event::Persisted(_) => true,
                 _ => false,
@@ -76,7 +77,8 @@ impl Replay<'_> {
                     let window = &mut windows[drive_of(id)];
                     window.complete(u64::from(id.0), Landing::Unknown, &mut store);
                     // To a drive without FUA the kernel sends a flush behind the write.
-                    if recording.commands[id.0 as usize].is_fua() && window.promise().fua == FuaKept::Ignored
+                    if recording.commands[id.0 as usize].op.is_fua()
+                        && window.promise().fua == FuaKept::Ignored
                     {
                         let flush = u64::MAX - u64::from(id.0);
                         window.submit_flush(flush);

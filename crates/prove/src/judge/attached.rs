@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plumb_block::{Bytes, Device, Nanos, RealClock, Time, in_one_line, retry_until};
+use plumb_caches::CacheOnOneDrive;
 use plumb_linux::{block_ioctl, isolated_thread, pagecache};
-use plumb_serve::attach::{AttachOptions, Attachment};
-use plumb_targets::cache::CacheOnOneDrive;
+use plumb_serve::attach::{AttachOptions, Attachment, MOUNTS_GO};
 use rustix::mount::{UnmountFlags, mount_bind_recursive, unmount};
 
 use super::directory::StateDirectory;
@@ -136,6 +136,8 @@ impl AttachedStates {
     }
 
     pub(super) fn hold(self, state: OwnedState) -> Result<MountedState> {
+        let describe = |attachment: &Attachment| attachment.describe(MOUNTS_GO);
+        self.attachments.iter().try_for_each(describe)?;
         let place = &self.place;
         let mounted = isolated_thread::run(|| place.put(state).and_then(|drive| place.mount(&drive)));
         let mounted = mounted.map_err(cannot("start a thread"))??;

@@ -4,8 +4,8 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
+use plumb_block::Nanos;
 use ring::digest::{SHA256, digest};
 
 use super::parameters::Judge;
@@ -52,10 +52,10 @@ impl Checker {
     }
 
     /// Returns how long a check may take where a program may take `timeout`.
-    pub(super) fn timeout(&self, timeout: Duration) -> Duration {
+    pub(super) fn timeout(&self, timeout: Nanos) -> Nanos {
         let own = 1 + usize::from(self.subject.has_recovery());
         let programs = self.moments.as_ref().map_or(own, |moments| moments.longest() + 2);
-        timeout.saturating_mul(programs.min(u32::MAX as usize) as u32)
+        timeout.saturating_mul(programs as u64)
     }
 
     /// Judges what is at `path`.

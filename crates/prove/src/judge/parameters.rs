@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+
+use plumb_block::{Clock, Nanos};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::explore::{Explorer, Limits};
@@ -34,9 +35,13 @@ pub struct Judge<'a> {
     /// Directory for mount points and sockets.
     pub directory: &'a Path,
     /// Time limit of a check. A check that exceeds it by some seconds is given up, and judging ends.
-    pub timeout: Duration,
+    pub timeout: Nanos,
     /// Flag that ends judging when it is set.
     pub stop: &'a AtomicBool,
+    /// Clock of time limits. Programs and the kernel go by the machine's own.
+    pub clock: &'a dyn Clock,
+    /// Time at which judging ends, and a minimal case is small enough; `Nanos(u64::MAX)` for no limit.
+    pub until: Nanos,
     /// True if this kernel, which may crash, mounts file systems that a drive has damaged against its
     /// contract.
     pub mount_here: bool,
@@ -45,6 +50,11 @@ pub struct Judge<'a> {
 }
 
 impl Judge<'_> {
+    /// Returns true once its time is used up.
+    pub(crate) fn is_late(&self) -> bool {
+        self.clock.now() >= self.until
+    }
+
     /// Returns the explorer of the recording.
     pub(crate) fn explorer(&self) -> Explorer<'_> {
         let Self { recorded: RecordedWork { recording, from, until, .. }, profile, limits, seed, .. } = *self;

@@ -52,6 +52,7 @@ struct Pending {
 /// Reason why judging ends early.
 enum EarlyEnd {
     NotDeterministic,
+    OutOfTime,
     Because(String),
 }
 
@@ -123,8 +124,10 @@ impl Judge<'_> {
             (judged, ended) = explore(None);
             judged.notes.push(NOT_DETERMINISTIC.to_owned());
         }
-        if let Some(EarlyEnd::Because(why)) = ended {
-            judged.incomplete_because = Some(why);
+        match ended {
+            Some(EarlyEnd::Because(why)) => judged.incomplete_because = Some(why),
+            Some(EarlyEnd::OutOfTime) => judged.out_of_time = true,
+            Some(EarlyEnd::NotDeterministic) | None => {}
         }
         if let Err(error) = workers.end() {
             judged.notes.push(error.to_string());
@@ -177,7 +180,7 @@ impl Run<'_, '_> {
             }
             self.again += 1;
             if self.again.is_multiple_of(TOLD_EVERY) {
-                (self.progress)(self.counted);
+                self.tell();
             }
             return ControlFlow::Continue(());
         }
@@ -188,7 +191,7 @@ impl Run<'_, '_> {
             Some(outcome) if !self.hits.is_power_of_two() => {
                 self.count(state.event(), &outcome, || state.choice());
                 if self.hits.is_multiple_of(TOLD_EVERY) {
-                    (self.progress)(self.counted);
+                    self.tell();
                 }
             }
             known => {
@@ -273,7 +276,15 @@ impl Run<'_, '_> {
         }
         self.counted.checked += 1;
         self.count(event, &outcome, || choice);
+        self.tell();
+    }
+
+    /// Tells how far it is, and looks at the clock.
+    fn tell(&mut self) {
         (self.progress)(self.counted);
+        if self.ended.is_none() && self.judge.is_late() {
+            self.ended = Some(EarlyEnd::OutOfTime);
+        }
     }
 
     /// Checks a state again so many times. Returns the sentence on a checker that says something else than

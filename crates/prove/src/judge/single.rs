@@ -1,7 +1,6 @@
 //! Single states, checked one by one: a state by its choice, and the smallest choice that still fails.
 
 use std::ops::ControlFlow;
-use std::time::Instant;
 
 use plumb_report::document::proof::FailureClass;
 
@@ -25,16 +24,15 @@ impl Judge<'_> {
     }
 
     /// Removes from what the cut took everything that a failure of this class does not need, as far as that
-    /// is known `until` then; `None`: without a limit of time.
+    /// is known when the time is used up.
     ///
     /// # Errors
     /// If there is no such state, it does not fail in this way, or a state cannot be checked.
-    pub fn minimise(&self, choice: &Choice, class: FailureClass, until: Option<Instant>) -> Result<Choice> {
+    pub fn minimise(&self, choice: &Choice, class: FailureClass) -> Result<Choice> {
         let mut single = Single::new(self)?;
         let mut ended = None;
-        let is_late = || until.is_some_and(|until| Instant::now() >= until);
         let minimal = self.explorer().minimise(choice, &mut |state| match single.check(state) {
-            Ok(outcome) if is_late() => ControlFlow::Break(outcome.class() == Some(class)),
+            Ok(outcome) if self.is_late() => ControlFlow::Break(outcome.class() == Some(class)),
             Ok(outcome) => ControlFlow::Continue(outcome.class() == Some(class)),
             Err(error) => {
                 ended = Some(error);

@@ -6,9 +6,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
-use plumb_block::receive_unless;
+use plumb_block::{Clock as _, Nanos, RealClock, receive_unless};
 use plumb_linux::isolated_thread::{self, IsolatedThread};
 use plumb_report::document::proof::FailureClass;
 use rustix::fs::OFlags;
@@ -26,7 +25,7 @@ use crate::subject::Outcome;
 
 /// Time that a check may take beyond its time: a subject that kills its own program in time has to say so,
 /// and to unmount takes time as well. So long, too, whoever wants to stop waits for checks.
-const GRACE: Duration = Duration::from_secs(3);
+const GRACE: Nanos = Nanos::secs(3);
 
 /// A state to check, and who waits for what comes of it.
 type Task = (OwnedState, Sender<Answer>);
@@ -96,7 +95,7 @@ impl Site {
 pub(super) struct Workers {
     tasks: Sender<Task>,
     threads: Vec<(IsolatedThread<()>, Bench)>,
-    timeout: Duration,
+    timeout: Nanos,
     /// True if each state is checked by a program, and not by comparison.
     runs_programs: bool,
     /// Set when nobody waits for results any more.
@@ -155,7 +154,7 @@ impl Workers {
     /// Waits for the result of a state.
     pub(super) fn wait_for(&self, ticket: &Ticket, stop: &AtomicBool) -> Answer {
         // All before it have been answered, so it is being checked by now.
-        let patience = self.timeout.saturating_add(GRACE).into();
+        let patience = self.timeout.saturating_add(GRACE);
         let is_stopped = || stop.load(Ordering::Relaxed);
         match receive_unless(&ticket.0, is_stopped, patience) {
             Ok(checked) => checked,
@@ -173,10 +172,9 @@ impl Workers {
     pub(super) fn end(self) -> Result<()> {
         self.is_ended.store(true, Ordering::Release);
         drop(self.tasks);
-        let until = Instant::now() + GRACE;
-        let mut outcome = Ok(());
+        let (clock, mut outcome) = (RealClock::start(), Ok(()));
         for (thread, bench) in self.threads {
-            if thread.within(until.saturating_duration_since(Instant::now())).is_some() {
+            if thread.within(GRACE.since(clock.now()).into()).is_some() {
                 outcome = outcome.and(bench.close());
                 continue;
             }

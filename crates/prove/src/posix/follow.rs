@@ -13,9 +13,8 @@ use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
-use plumb_block::{Bytes, Nanos};
+use plumb_block::{Bytes, Nanos, unix_time};
 use rustix::fs::{Mode, OFlags};
 
 use super::arguments::{Written, descriptor, offered_length, place, written};
@@ -85,7 +84,7 @@ pub(crate) struct Follower {
     pending: Vec<(Sync, Nanos)>,
     promises: Promises,
     numbers: Numbers,
-    began: SystemTime,
+    began: Nanos,
     from: usize,
     /// Switch of the power, if somebody has it, and the event at which it was cut.
     power: Option<Arc<PowerSwitch>>,
@@ -104,7 +103,7 @@ impl Follower {
         root: &Path,
         promises: Promises,
         model: Model,
-        began: SystemTime,
+        began: Nanos,
         limit: Bytes,
     ) -> Result<Self> {
         let failed = cannot(format!("read {}", root.display()));
@@ -264,17 +263,13 @@ impl Follower {
 
     /// Returns when a call began, by the clock of the recording.
     fn time(&self, call: &Call) -> Nanos {
-        call.at.since(self.epoch())
+        call.at.since(self.began)
     }
 
     /// Returns the time now, in whole microseconds as strace(1) tells times.
     fn now(&self) -> Nanos {
-        let now = Nanos::from(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default());
-        Nanos(now.0 - now.0 % 1000).since(self.epoch())
-    }
-
-    fn epoch(&self) -> Nanos {
-        self.began.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().into()
+        let now = unix_time();
+        Nanos(now.0 - now.0 % 1000).since(self.began)
     }
 
     /// Makes durable what a call did that returned `result`.

@@ -4,9 +4,8 @@
 //! clean, which is why an fsync after that succeeds (Rebello et al., ATC 2020).
 
 use std::path::Path;
-use std::sync::Arc;
 
-use plumb_block::{Bytes, RealClock, Time, in_one_line};
+use plumb_block::{Bytes, Time, in_one_line};
 use plumb_linux::{file_system, isolated_thread};
 use plumb_report::document::power::TraceDocument;
 use plumb_serve::attach::{AttachOptions, Attachment};
@@ -29,7 +28,7 @@ pub(super) fn run(work: &(dyn Fn(&Path) -> Result<TraceDocument> + Sync)) -> Res
     let options = DriveOptions { size: Some(SIZE), ..DriveOptions::default() };
     let model = Model::named("memory").map_err(|error| Error::new(ErrorKind::Failed, in_one_line(&error)))?;
     let drive = Drive::new(&model, options)?;
-    let drive = Handle::new(drive, Time::Real(Arc::new(RealClock::start())));
+    let drive = Handle::new(drive, Time::real());
     let directory = tempfile::tempdir()?;
     let name = format!("prove-trace-{}", std::process::id());
     let mut attachment = Attachment::new(drive.device(), &name, &AttachOptions::default())?;

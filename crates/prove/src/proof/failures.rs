@@ -1,16 +1,14 @@
 //! The failures of a proof, each with the smallest case that shows it.
 
-use std::time::Instant;
-
 use plumb_report::document::ProofDocument;
 use plumb_report::document::proof::{Failure, FailureClass};
 use plumb_text::shell_word;
 
 use super::minimal_case::{minimal_case, required_at, submitted};
-use super::request::{Request, Watch};
+use super::request::Request;
 use crate::error::{ErrorKind, Result};
 use crate::explore::Choice;
-use crate::judge::{FailingStates, JudgeResult};
+use crate::judge::{FailingStates, Judge, JudgeResult};
 use crate::subject::Outcome;
 
 /// Number of earlier moments at most that are tried for a minimal case.
@@ -19,17 +17,12 @@ const EARLIER_MAX: usize = 32;
 impl Request<'_> {
     /// Adds each class of failure to the document with its minimal case, or with the case as found if the
     /// reduction was interrupted.
-    pub(super) fn put_failures(
-        &self,
-        document: &mut ProofDocument,
-        judged: &JudgeResult,
-        watch: Watch<'_>,
-    ) -> Result<()> {
-        let until = self.budget.and_then(|budget| Instant::now().checked_add(budget));
+    pub(super) fn put_failures(&self, document: &mut ProofDocument, judged: &JudgeResult) -> Result<()> {
+        let judge = Judge { until: self.until(self.budget), ..self.judge };
         for class in FailureClass::ALL {
             let Some(failing) = judged.failing.get(&class) else { continue };
-            watch(&format!("looking for the smallest case: {}", class.name()), None);
-            let (choice, words) = match self.minimal(class, failing, judged, until) {
+            self.begin(&format!("looking for the smallest case: {}", class.name()));
+            let (choice, words) = match minimal(&judge, class, failing, judged) {
                 Err(_) if self.is_over() => (failing.example.clone(), failing.words.clone()),
                 Err(error) if error.kind == ErrorKind::NoSuchState => {
                     let why = "a state that had failed did not when it was checked again: the checker answers differently for the same \
@@ -65,30 +58,29 @@ impl Request<'_> {
         }
         Ok(())
     }
+}
 
-    /// Returns the smallest choice that fails in this class at the earliest moment, with the words of the
-    /// checker, or the smallest that is known `until` then.
-    fn minimal(
-        &self,
-        class: FailureClass,
-        failing: &FailingStates,
-        judged: &JudgeResult,
-        until: Option<Instant>,
-    ) -> Result<(Choice, String)> {
-        let choice = self.judge.minimise(&failing.example, class, until)?;
-        if until.is_some_and(|until| Instant::now() >= until) {
-            return Ok((choice, failing.words.clone()));
-        }
-        let submitted = submitted(&self.judge.recorded.recording, &choice);
-        let earlier = judged.windows.iter().map(|(window, _)| window.event);
-        let earlier = earlier.filter(|event| (submitted + 1..choice.event).contains(event));
-        for event in earlier.take(EARLIER_MAX).chain([choice.event]) {
-            let candidate = Choice { event, lost: choice.lost.clone() };
-            match self.judge.outcome(&candidate)? {
-                Outcome::Failed { class: found, words } if found == class => return Ok((candidate, words)),
-                Outcome::Failed { .. } | Outcome::Intact => {}
-            }
-        }
-        Ok((choice, failing.words.clone()))
+/// Returns the smallest choice that fails in this class at the earliest moment, with the words of the
+/// checker, or the smallest that is known when the time is used up.
+fn minimal(
+    judge: &Judge<'_>,
+    class: FailureClass,
+    failing: &FailingStates,
+    judged: &JudgeResult,
+) -> Result<(Choice, String)> {
+    let choice = judge.minimise(&failing.example, class)?;
+    if judge.is_late() {
+        return Ok((choice, failing.words.clone()));
     }
+    let submitted = submitted(&judge.recorded.recording, &choice);
+    let earlier = judged.windows.iter().map(|(window, _)| window.event);
+    let earlier = earlier.filter(|event| (submitted + 1..choice.event).contains(event));
+    for event in earlier.take(EARLIER_MAX).chain([choice.event]) {
+        let candidate = Choice { event, lost: choice.lost.clone() };
+        match judge.outcome(&candidate)? {
+            Outcome::Failed { class: found, words } if found == class => return Ok((candidate, words)),
+            Outcome::Failed { .. } | Outcome::Intact => {}
+        }
+    }
+    Ok((choice, failing.words.clone()))
 }

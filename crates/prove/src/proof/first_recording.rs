@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+
+use plumb_block::Nanos;
 
 use super::kept::KeptRecording;
 use super::request::{Again, Watch};
@@ -18,7 +19,7 @@ use crate::session::{RecordOptions, record, record_with_calls};
 pub fn record_subject(
     subject: SubjectWords,
     options: RecordOptions,
-    check_timeout: Duration,
+    check_timeout: Nanos,
     stop: &Arc<AtomicBool>,
     watch: Watch<'_>,
 ) -> Result<(KeptRecording, Option<Again>)> {

@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read as _, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
+use plumb_block::Nanos;
 use plumb_state::OutputFile;
 use plumb_state::whole_file::{Lasting, Mode, replace_with};
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,7 @@ impl KeptRecording {
     pub fn new(
         subject: SubjectWords,
         file_system: FileSystem,
-        check_timeout: Duration,
+        check_timeout: Nanos,
         recorded: RecordedWork,
     ) -> Self {
         let (schema, check_timeout) = (Self::SCHEMA.to_owned(), check_timeout.as_secs_f64());

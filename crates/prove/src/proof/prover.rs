@@ -1,12 +1,13 @@
 //! The proof: each profile judged, what fails made small, and changes looked for.
 
-use std::time::{Duration, Instant};
+use std::cell::Cell;
 
+use plumb_block::Nanos;
 use plumb_report::document::ProofDocument;
 use plumb_report::document::proof::{CoverageCounts, FailureClass, ProfileResult, StateCounts, WindowResult};
 
 use super::minimal_case::time_of;
-use super::request::{ExploreProgress, INTERRUPTED, Request, Watch};
+use super::request::{ExploreProgress, INTERRUPTED, Request};
 use super::words::{conclude, initial_document, not_judged_because};
 use crate::change::{put_changes, put_needless};
 use crate::error::Result;
@@ -17,14 +18,14 @@ use crate::session::RecordedWork;
 /// Reason why an interim document is not complete.
 const UNFINISHED: &str = "it had not ended when this was written: plumb was killed, or is still running";
 /// Interval between interim documents while states are explored.
-const KEEP_EVERY: Duration = Duration::from_secs(5);
+const KEEP_EVERY: Nanos = Nanos::secs(5);
 
 /// Judges the recording under each profile, and looks for changes that remove what fails.
 ///
 /// # Errors
 /// If states could not be judged at all. A stop is not an error: the document then holds what was found.
-pub fn prove(request: &Request<'_>, watch: Watch<'_>) -> Result<ProofDocument> {
-    let (recorded, began) = (request.judge.recorded, Instant::now());
+pub fn prove(request: &Request<'_>) -> Result<ProofDocument> {
+    let (recorded, began) = (request.judge.recorded, request.judge.clock.now());
     let mut document = initial_document(request);
     let mut wrote = Vec::new();
     for (place, profile) in request.profiles.iter().enumerate() {
@@ -32,12 +33,12 @@ pub fn prove(request: &Request<'_>, watch: Watch<'_>) -> Result<ProofDocument> {
         let hidden = not_judged_because(profile, &recorded.facts);
         result.not_judged_because = hidden.or_else(|| request.is_over().then(|| INTERRUPTED.to_owned()));
         if result.not_judged_because.is_none() {
-            let judged = explore_profile(request, &document, &result, watch)?;
+            let judged = explore_profile(request, &document, &result)?;
             put_result(&mut result, &judged, request.judge.limits);
             document.incomplete_because = document.incomplete_because.or(result.not_judged_because.clone());
             if place == 0 {
                 put_states(&mut document, recorded, &judged);
-                request.put_failures(&mut document, &judged, watch)?;
+                request.put_failures(&mut document, &judged)?;
                 wrote.clone_from(&judged.wrote);
             }
             document.incomplete_because = document.incomplete_because.or(judged.incomplete_because);
@@ -48,7 +49,7 @@ pub fn prove(request: &Request<'_>, watch: Watch<'_>) -> Result<ProofDocument> {
     let fails = document.profiles.iter().any(|profile| profile.failing > Some(0));
     let is_whole = document.incomplete_because.is_none();
     let found = match !fails && is_whole && !request.is_over() {
-        true => request.put_recordings(&mut document, watch),
+        true => request.put_recordings(&mut document),
         false => Ok(false),
     };
     let found = match found {
@@ -56,13 +57,13 @@ pub fn prove(request: &Request<'_>, watch: Watch<'_>) -> Result<ProofDocument> {
         found => found?,
     };
     let changed = match request.change && !found && !request.is_over() {
-        true => put_changes(request, &mut document, watch),
+        true => put_changes(request, &mut document),
         false => Ok(()),
     };
     if !fails && !found && is_whole && !request.is_over() {
-        request.put_recovery(&mut document, &wrote, watch)?;
+        request.put_recovery(&mut document, &wrote)?;
         if request.needless_syncs && document.failures.is_empty() {
-            put_needless(request, &mut document, watch)?;
+            put_needless(request, &mut document)?;
         }
     }
     if request.is_over() {
@@ -70,7 +71,7 @@ pub fn prove(request: &Request<'_>, watch: Watch<'_>) -> Result<ProofDocument> {
     } else {
         changed?;
     }
-    document.seconds = recorded.facts.seconds + began.elapsed().as_secs_f64();
+    document.seconds = recorded.facts.seconds + request.judge.clock.now().since(began).as_secs_f64();
     conclude(&mut document, request);
     Ok(document)
 }
@@ -81,21 +82,22 @@ fn explore_profile(
     request: &Request<'_>,
     document: &ProofDocument,
     result: &ProfileResult,
-    watch: Watch<'_>,
 ) -> Result<JudgeResult> {
     let Request { profiles, judge, .. } = request;
     let profile = &profiles[document.profiles.len()];
-    let mut kept = Instant::now();
+    let kept = Cell::new(judge.clock.now());
     let doing = match judge.file_system.is_posix() {
         true => "exploring what a file system may leave".to_owned(),
         false => format!("exploring what a {} drive may leave", profile.name),
     };
-    request.explore(judge.recorded, profile, judge.limits, &doing, &mut |doing, done| {
-        watch(doing, done);
-        let Some(ExploreProgress { progress, .. }) = done.filter(|_| kept.elapsed() >= KEEP_EVERY) else {
+    let watch = |doing: &str, done: Option<ExploreProgress>| {
+        (request.watch)(doing, done);
+        let now = judge.clock.now();
+        let Some(ExploreProgress { progress, .. }) = done.filter(|_| now.since(kept.get()) >= KEEP_EVERY)
+        else {
             return;
         };
-        kept = Instant::now();
+        kept.set(now);
         let mut interim = document.clone();
         let StateCounts { distinct, failing, .. } = progress;
         if interim.profiles.is_empty() {
@@ -103,7 +105,9 @@ fn explore_profile(
         }
         interim.profiles.push(ProfileResult { explored: distinct, failing: Some(failing), ..result.clone() });
         keep(request, interim);
-    })
+    };
+    let request = Request { watch: &watch, ..request.clone() };
+    request.explore(judge.recorded, profile, judge.limits, &doing)
 }
 
 /// Hands out an interim document.

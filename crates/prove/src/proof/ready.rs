@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
-use plumb_block::Bytes;
+use plumb_block::{Bytes, Nanos, RealClock};
 use plumb_linux::space::space_at;
 use rustix::fs::{Access, StatVfsMountFlags, access, statfs, statvfs};
 
@@ -35,6 +34,7 @@ pub struct ReadyRecording {
     directory: PathBuf,
     mount_here: bool,
     stop: Arc<AtomicBool>,
+    clock: RealClock,
 }
 
 impl ReadyRecording {
@@ -49,7 +49,7 @@ impl ReadyRecording {
         mount_here: bool,
         stop: &Arc<AtomicBool>,
     ) -> Result<Self> {
-        let timeout = Duration::from_secs_f64(kept.check_timeout);
+        let timeout = Nanos::from_secs_f64(kept.check_timeout);
         let RecordedWork { recording, cache, file_system_options, .. } = &kept.recorded;
         let (block, further) = (recording.logical_block, &file_system_options.further);
         let profiles = DriveProfile::parse_all(drives, block, kept.file_system, further, mount_here)?;
@@ -64,7 +64,8 @@ impl ReadyRecording {
             false => std::env::temp_dir(),
         };
         let subject = kept.subject.subject(timeout, stop)?;
-        Ok(Self { kept, profiles, subject, directory, mount_here, stop: Arc::clone(stop) })
+        let (stop, clock) = (Arc::clone(stop), RealClock::start());
+        Ok(Self { kept, profiles, subject, directory, mount_here, stop, clock })
     }
 
     /// Confines the cuts to the moment at which the power was cut on request, if it was, and to `window`.
@@ -86,7 +87,7 @@ impl ReadyRecording {
         Ok(cut.or_else(|| window.map(|window| format!("in {window}"))))
     }
 
-    /// Judges states under the first of the profiles.
+    /// Judges states under the first of the profiles, without a limit of time.
     pub fn judge(&self) -> Judge<'_> {
         Judge {
             recorded: &self.kept.recorded,
@@ -97,8 +98,10 @@ impl ReadyRecording {
             file_system: self.kept.file_system,
             workers: 1,
             directory: &self.directory,
-            timeout: Duration::from_secs_f64(self.kept.check_timeout),
+            timeout: Nanos::from_secs_f64(self.kept.check_timeout),
             stop: &self.stop,
+            clock: &self.clock,
+            until: Nanos(u64::MAX),
             mount_here: self.mount_here,
             results: None,
         }

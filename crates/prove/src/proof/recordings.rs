@@ -6,15 +6,13 @@
 //! change at once after it, and mixtures that are drawn from the seed. They end with the budget, or with the
 //! first in which a state fails.
 
-use std::time::{Duration, Instant};
-
-use plumb_block::in_one_line;
+use plumb_block::{Nanos, in_one_line};
 use plumb_report::document::ProofDocument;
 use plumb_report::document::proof::{CoverageCounts, ProfileResult, RecordingResult, StateCounts, Writeback};
 
 use super::plans::plans;
 use super::prover::{keep, put_result, windows_of};
-use super::request::{Again, ExploreProgress, Request, Watch};
+use super::request::{Again, ExploreProgress, Request};
 use crate::change::put_changes;
 use crate::error::Result;
 use crate::explore::Limits;
@@ -26,25 +24,24 @@ const MIXTURES: u64 = 8;
 /// Largest number of visits in a window of a further recording, so that one does not take the time of all.
 const VISITS_MAX: u64 = 1 << 13;
 /// Time limit of all further recordings together, in budgets of one exploration.
-const BUDGETS: u32 = 3;
+const BUDGETS: u64 = 3;
 
 impl Request<'_> {
     /// Records the work again with writeback chosen, and adds the results to the document, until the budget
     /// is used up or a state fails. Returns true if one fails: it is in the document with its change.
-    pub(super) fn put_recordings(&self, document: &mut ProofDocument, watch: Watch<'_>) -> Result<bool> {
+    pub(super) fn put_recordings(&self, document: &mut ProofDocument) -> Result<bool> {
         let Some(again) = self.again else { return Ok(false) };
-        let Judge { recorded, file_system, seed, .. } = self.judge;
+        let Judge { recorded, file_system, seed, clock, .. } = self.judge;
         if !file_system.is_mounted() || recorded.untraced_because.is_some() {
             return Ok(false);
         }
         let (plans, systematic) = plans(file_system, &recorded.syncs, seed);
         let total = self.further.unwrap_or(systematic + MIXTURES);
         document.recordings_left = if total == 0 { 0 } else { systematic };
-        let (began, budget) =
-            (Instant::now(), self.budget.map_or(Duration::MAX, |budget| budget.saturating_mul(BUDGETS)));
+        let (began, until) = (clock.now(), self.until(self.budget.saturating_mul(BUDGETS)));
         for (number, writeback) in (1..=total).zip(plans) {
-            let elapsed = began.elapsed();
-            if elapsed >= budget || self.is_over() {
+            let elapsed = clock.now().since(began);
+            if self.is_over_at(until) {
                 break;
             }
             let known = self.run.earlier.iter().find(|one| one.writeback == writeback);
@@ -58,7 +55,7 @@ impl Request<'_> {
                 break;
             }
             let doing = format!("recording {number} of {total}, {writeback}");
-            watch(&doing, None);
+            self.begin(&doing);
             let again = Again { writeback: Some(writeback), ..again.clone() };
             let recorded = match self.recorded_with(number, &again) {
                 Ok(recorded) => recorded,
@@ -70,22 +67,26 @@ impl Request<'_> {
             };
             let visits = self.judge.limits.visits.min(VISITS_MAX);
             let limits = Limits { states, visits, ..self.judge.limits };
-            let rest = budget.saturating_sub(began.elapsed());
-            let one = self.request_for(&recorded, &again, limits, rest);
+            let rest = until.since(clock.now());
             // The pace of whole recordings tells more than that of the states of one.
-            let left = elapsed.checked_div(number as u32 - 1).map(|each| each * (total + 1 - number) as u32);
-            let mut overall = |doing: &str, done: Option<ExploreProgress>| {
-                let left = left.map(|left| left.min(rest));
-                watch(
-                    doing,
-                    done.map(|done| ExploreProgress {
-                        elapsed: began.elapsed(),
-                        left: left.or(done.left),
-                        ..done
-                    }),
-                );
+            let each = elapsed.0.checked_div(number - 1).map(Nanos);
+            let left = each.map(|each| each.saturating_mul(total + 1 - number).min(rest));
+            let watch = |doing: &str, done: Option<ExploreProgress>| {
+                let elapsed = clock.now().since(began);
+                let of_all =
+                    |done: ExploreProgress| ExploreProgress { elapsed, left: left.or(done.left), ..done };
+                (self.watch)(doing, done.map(of_all));
             };
-            if one.put_recording(document, result_of(number, writeback), &doing, &mut overall)? {
+            let one = Request {
+                judge: Judge { recorded: &recorded, limits, results: None, ..self.judge },
+                budget: rest,
+                again: Some(&again),
+                recovery_depth: 1,
+                needless_syncs: false,
+                watch: &watch,
+                ..self.clone()
+            };
+            if one.put_recording(document, result_of(number, writeback), &doing)? {
                 return Ok(true);
             }
             keep(self, document.clone());
@@ -103,24 +104,6 @@ impl Request<'_> {
             .map(|(recorded, _)| recorded)
     }
 
-    /// Returns the request for another recording of the work.
-    fn request_for<'r>(
-        &'r self,
-        recorded: &'r RecordedWork,
-        again: &'r Again,
-        limits: Limits,
-        budget: Duration,
-    ) -> Request<'r> {
-        Request {
-            judge: Judge { recorded, limits, results: None, ..self.judge },
-            budget: Some(budget),
-            again: Some(again),
-            recovery_depth: 1,
-            needless_syncs: false,
-            ..self.clone()
-        }
-    }
-
     /// Judges this recording under each profile, fills in the `result`, and adds it. Returns true if a state
     /// fails.
     fn put_recording(
@@ -128,16 +111,14 @@ impl Request<'_> {
         document: &mut ProofDocument,
         mut result: RecordingResult,
         doing: &str,
-        watch: Watch<'_>,
     ) -> Result<bool> {
-        let number = result.number;
-        let began = Instant::now();
+        let (number, until) = (result.number, self.until(self.budget));
         let mut first: Option<JudgeResult> = None;
         for (profile, known) in self.profiles.iter().zip(&document.profiles) {
             let mut one = ProfileResult { name: profile.name.clone(), ..ProfileResult::default() };
             one.not_judged_because = known.not_judged_because.clone();
             if one.not_judged_because.is_none() {
-                let judged = self.explore(self.judge.recorded, profile, self.judge.limits, doing, watch)?;
+                let judged = self.explore(self.judge.recorded, profile, self.judge.limits, doing)?;
                 put_result(&mut one, &judged, self.judge.limits);
                 if let Some(why) = &judged.incomplete_because {
                     document.incomplete_because.get_or_insert_with(|| why.clone());
@@ -151,7 +132,7 @@ impl Request<'_> {
             result.profiles.push(one);
         }
         // A recording whose exploration the budget ended counts as not made.
-        let is_cut_short = self.budget.is_some_and(|budget| began.elapsed() >= budget);
+        let is_cut_short = self.judge.clock.now() >= until;
         let fails = result.profiles.iter().any(|profile| profile.failing > Some(0));
         if is_cut_short && !fails {
             return Ok(false);
@@ -159,10 +140,10 @@ impl Request<'_> {
         add(document, result);
         if let Some(judged) = first.filter(|_| fails) {
             self.run.keep_further(number, self.judge.recorded);
-            self.put_failures(document, &judged, watch)?;
+            self.put_failures(document, &judged)?;
             document.failures.iter_mut().for_each(|failure| failure.recording = number);
             if self.change && !self.is_over() && !document.failures.is_empty() {
-                put_changes(self, document, watch)?;
+                put_changes(self, document)?;
             }
         }
         Ok(fails)

@@ -5,14 +5,12 @@
 //! in what an earlier check has left whole cannot be made twice: that says nothing about a cut.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
-use plumb_block::in_one_line;
+use plumb_block::{Nanos, in_one_line};
 use plumb_report::document::ProofDocument;
 use plumb_report::document::proof::{Failure, FailureClass, RecoveryResult};
 
-use super::request::{ExploreProgress, Request, Watch};
+use super::request::{ExploreProgress, Request};
 use crate::error::Result;
 use crate::explore::Choice;
 use crate::judge::{Judge, JudgeResult};
@@ -26,12 +24,12 @@ const FIRST_NUMBER: u64 = 1_000_000;
 const WORKERS: usize = 2;
 
 /// Part of a budget that all checks together may take: one in so many.
-const BUDGET_PART: u32 = 4;
+const BUDGET_PART: u64 = 4;
 
 /// Search for a second cut that ruins what a first one has left.
 struct Search<'r, 'a> {
     request: &'r Request<'a>,
-    until: Option<Instant>,
+    until: Nanos,
     result: RecoveryResult,
     failure: Option<Failure>,
     /// Reason why checks cannot be cut.
@@ -41,12 +39,7 @@ struct Search<'r, 'a> {
 impl Request<'_> {
     /// Cuts the power during the checks of states that wrote, and adds the result to the document. It
     /// ends with the first failure, or when a part of another budget is used up.
-    pub(super) fn put_recovery(
-        &self,
-        document: &mut ProofDocument,
-        wrote: &[Choice],
-        watch: Watch<'_>,
-    ) -> Result<()> {
+    pub(super) fn put_recovery(&self, document: &mut ProofDocument, wrote: &[Choice]) -> Result<()> {
         let Judge { file_system, profile, subject, .. } = self.judge;
         let can_be_cut =
             file_system.is_mounted() && profile.cache.is_none() && !subject.is_checked_unmounted();
@@ -55,12 +48,12 @@ impl Request<'_> {
         }
         let mut search = Search {
             request: self,
-            until: self.budget.and_then(|budget| Instant::now().checked_add(budget / BUDGET_PART)),
+            until: self.until(Nanos(self.budget.0 / BUDGET_PART)),
             result: RecoveryResult { depth: self.recovery_depth, ..RecoveryResult::default() },
             failure: None,
             because: None,
         };
-        search.cut(self.judge.recorded, &spread(wrote), 2, watch)?;
+        search.cut(self.judge.recorded, &spread(wrote), 2)?;
         if let Some(because) = search.because {
             document.notes.push(format!("the power was not cut during all checks: {because}"));
         }
@@ -73,24 +66,23 @@ impl Request<'_> {
 impl Search<'_, '_> {
     /// Returns true if no further check is to be cut.
     fn is_over(&self) -> bool {
-        let is_late = self.until.is_some_and(|until| Instant::now() >= until);
-        is_late || self.request.is_over() || self.failure.is_some() || self.because.is_some()
+        self.request.is_over_at(self.until) || self.failure.is_some() || self.because.is_some()
     }
 
     /// Cuts the power during the checks of these states of a recording, for the cut with the number `depth`.
-    fn cut(&mut self, of: &RecordedWork, choices: &[Choice], depth: u32, watch: Watch<'_>) -> Result<()> {
+    fn cut(&mut self, of: &RecordedWork, choices: &[Choice], depth: u32) -> Result<()> {
         for (number, choice) in choices.iter().enumerate() {
             if self.is_over() {
                 self.result.states_left += (choices.len() - number) as u64;
                 return Ok(());
             }
             let doing = format!("cutting the power during check {} of {}", number + 1, choices.len());
-            watch(&doing, None);
+            self.request.begin(&doing);
             let judge = Judge { recorded: of, results: None, ..self.request.judge };
             let state = judge.explorer().show(choice, &mut |state| state.to_owned());
             let Some(state) = state else { continue };
             match judge.recorded_check(state) {
-                Ok(Some(check)) => self.explore(&check, depth, &doing, watch)?,
+                Ok(Some(check)) => self.explore(&check, depth, &doing)?,
                 Ok(None) => {}
                 Err(error) => self.because = Some(in_one_line(&error)),
             }
@@ -99,20 +91,16 @@ impl Search<'_, '_> {
     }
 
     /// Explores the states that a cut during a check may leave.
-    fn explore(&mut self, check: &RecordedWork, depth: u32, doing: &str, watch: Watch<'_>) -> Result<()> {
-        let halt = AtomicBool::new(false);
-        let began = Instant::now();
+    fn explore(&mut self, check: &RecordedWork, depth: u32, doing: &str) -> Result<()> {
         let outer = self.request.judge;
+        let began = outer.clock.now();
         let workers = if outer.workers == 0 { WORKERS } else { outer.workers };
-        let judge = Judge { recorded: check, results: None, workers, stop: &halt, ..outer };
+        let judge = Judge { recorded: check, results: None, workers, until: self.until, ..outer };
         let mut judged = judge.judge(&mut |progress| {
-            if self.is_over() {
-                halt.store(true, Ordering::Release);
-            }
-            let of = progress.distinct;
-            watch(doing, Some(ExploreProgress { progress, of, elapsed: began.elapsed(), left: None }));
+            let (of, elapsed) = (progress.distinct, outer.clock.now().since(began));
+            (self.request.watch)(doing, Some(ExploreProgress { progress, of, elapsed, left: None }));
         })?;
-        let is_cut_short = halt.into_inner();
+        let is_cut_short = judged.out_of_time || self.request.is_over();
         self.result.states += u64::from(!is_cut_short);
         self.result.states_left += u64::from(is_cut_short);
         self.result.explored += judged.counts.distinct;
@@ -123,7 +111,7 @@ impl Search<'_, '_> {
         if judged.counts.failing == 0 {
             let wrote = std::mem::take(&mut judged.wrote);
             return if depth < self.request.recovery_depth {
-                self.cut(check, &wrote, depth + 1, watch)
+                self.cut(check, &wrote, depth + 1)
             } else {
                 Ok(())
             };
@@ -137,24 +125,17 @@ impl Search<'_, '_> {
             return Ok(());
         }
         self.result.failing += judged.counts.failing;
-        self.failure = self.failure(check, &judged, watch)?;
+        self.failure = self.failure(check, &judged)?;
         Ok(())
     }
 
     /// Returns the failure that a cut during this check shows, made small, and keeps the recording of it.
-    fn failure(
-        &self,
-        check: &RecordedWork,
-        judged: &JudgeResult,
-        watch: Watch<'_>,
-    ) -> Result<Option<Failure>> {
+    fn failure(&self, check: &RecordedWork, judged: &JudgeResult) -> Result<Option<Failure>> {
         let outer = self.request;
         let request = Request {
             judge: Judge { recorded: check, results: None, ..outer.judge },
             target: None,
-            budget: self
-                .until
-                .map(|until| until.saturating_duration_since(Instant::now()).max(Duration::from_secs(1))),
+            budget: self.until.since(outer.judge.clock.now()).max(Nanos::secs(1)),
             again: None,
             further: None,
             recovery_depth: 1,
@@ -163,7 +144,7 @@ impl Search<'_, '_> {
             ..outer.clone()
         };
         let mut found = ProofDocument::default();
-        request.put_failures(&mut found, judged, watch)?;
+        request.put_failures(&mut found, judged)?;
         let Some(mut failure) = found.failures.into_iter().next() else { return Ok(None) };
         outer.run.keep_further(FIRST_NUMBER, check);
         let class = FailureClass::RecoveryNotIdempotent;

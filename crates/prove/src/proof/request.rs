@@ -1,9 +1,9 @@
 //! Request for a proof, and the exploration of a recording within its budget.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
 
+use plumb_block::Nanos;
 use plumb_report::document::Environment;
 use plumb_report::document::proof::{RecordingFacts, StateCounts};
 
@@ -33,7 +33,8 @@ pub struct Request<'a> {
     pub target: Option<String>,
     /// Time limit of each exploration of the first recording, and, three times as long, of all further ones.
     /// The states most likely to fail come first; the coverage says what was not reached.
-    pub budget: Option<Duration>,
+    /// `Nanos(u64::MAX)` for no limit.
+    pub budget: Nanos,
     /// Program and options for recording the work again with a sync call that it lacks; `None` if it must not
     /// run again.
     pub again: Option<&'a Again>,
@@ -50,6 +51,8 @@ pub struct Request<'a> {
     pub environment: Environment,
     /// Run directory, which keeps what is found.
     pub run: &'a ProofRun,
+    /// Receives each step and its progress.
+    pub watch: Watch<'a>,
 }
 
 /// Program and options for recording the work again.
@@ -84,14 +87,14 @@ pub struct ExploreProgress {
     /// Number of distinct states to judge.
     pub of: u64,
     /// Time since the exploration began.
-    pub elapsed: Duration,
+    pub elapsed: Nanos,
     /// Estimated time left at the present pace, at most the rest of the budget; `None` before the first
     /// state.
-    pub left: Option<Duration>,
+    pub left: Option<Nanos>,
 }
 
 /// Callback that receives the current step in words, and its progress if known.
-pub type Watch<'w> = &'w mut dyn FnMut(&str, Option<ExploreProgress>);
+pub type Watch<'w> = &'w dyn Fn(&str, Option<ExploreProgress>);
 
 impl Request<'_> {
     /// Returns the profile whose windows and failures are reported.
@@ -104,6 +107,21 @@ impl Request<'_> {
         self.judge.stop.load(Ordering::Acquire)
     }
 
+    /// Returns true once exploration must stop, or it is `until`.
+    pub(crate) fn is_over_at(&self, until: Nanos) -> bool {
+        self.is_over() || self.judge.clock.now() >= until
+    }
+
+    /// Returns when so much time from now is used up.
+    pub(crate) fn until(&self, budget: Nanos) -> Nanos {
+        self.judge.clock.now().saturating_add(budget)
+    }
+
+    /// Tells that a step begins.
+    pub(crate) fn begin(&self, doing: &str) {
+        (self.watch)(doing, None);
+    }
+
     /// Judges the states of a recording of the work, this one or a changed one, until the budget is used up.
     pub(crate) fn explore(
         &self,
@@ -111,51 +129,136 @@ impl Request<'_> {
         profile: &DriveProfile,
         limits: Limits,
         doing: &str,
-        watch: Watch<'_>,
     ) -> Result<JudgeResult> {
-        watch(doing, None);
-        let halt = AtomicBool::new(false);
+        self.begin(doing);
         // The known results are identified by the data read of this recording, so they hold for it alone.
         let is_kept = std::ptr::eq(recorded, self.judge.recorded) && profile == self.profile();
         let results = self.judge.results.filter(|_| is_kept);
-        let judge = Judge { recorded, profile, results, limits, stop: &halt, ..self.judge };
-        let (began, budget) = (Instant::now(), self.budget.unwrap_or(Duration::MAX));
-        let of = self.count(
-            &Explorer { limits: Limits { visits: 0, ..limits }, ..judge.explorer() },
-            began,
-            budget,
-        );
+        let (began, until) = (self.judge.clock.now(), self.until(self.budget));
+        let judge = Judge { recorded, profile, results, limits, until, ..self.judge };
+        let of = self.count(&Explorer { limits: Limits { visits: 0, ..limits }, ..judge.explorer() }, until);
         let mut judged = judge.judge(&mut |progress| {
-            let elapsed = began.elapsed();
-            if self.is_over() || elapsed >= budget {
-                halt.store(true, Ordering::Release);
-            }
-            let rest = of.saturating_sub(progress.distinct) as f64;
-            let left = (progress.distinct > 0).then(|| elapsed.mul_f64(rest / progress.distinct as f64));
-            let left = left.map(|left| left.min(budget.saturating_sub(elapsed)));
-            watch(doing, Some(ExploreProgress { progress, of, elapsed, left }));
+            let now = self.judge.clock.now();
+            let elapsed = now.since(began);
+            let rest = of.saturating_sub(progress.distinct) as f64 / progress.distinct as f64;
+            let left = (progress.distinct > 0).then(|| Nanos::from_secs_f64(elapsed.as_secs_f64() * rest));
+            let left = left.map(|left| left.min(until.since(now)));
+            (self.watch)(doing, Some(ExploreProgress { progress, of, elapsed, left }));
         })?;
         if self.is_over() {
             judged.incomplete_because = Some(INTERRUPTED.to_owned());
-        } else if halt.into_inner() {
-            judged.incomplete_because = None;
-            judged.out_of_time = true;
         }
         Ok(judged)
     }
 
     /// Counts the distinct states, in a fraction of the time that judging them takes; those that were counted
-    /// when the budget is used up.
-    fn count(&self, explorer: &Explorer<'_>, began: Instant, budget: Duration) -> u64 {
+    /// until then.
+    fn count(&self, explorer: &Explorer<'_>, until: Nanos) -> u64 {
         let mut count = 0;
         explorer.explore(&mut |_| {
             count += 1;
-            if self.is_over() || began.elapsed() >= budget {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
+            if self.is_over_at(until) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::ffi::OsStr;
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    use plumb_block::{Bytes, Clock as _, VirtualClock};
+
+    use super::*;
+    use crate::file_system::FileSystem;
+    use crate::posix::{Inode, Model, Name, Object, Unwritten};
+    use crate::recording::Event;
+    use crate::subject::{Outcome, Subject};
+
+    struct Intact;
+
+    impl Subject for Intact {
+        fn name(&self) -> String {
+            "intact".to_owned()
+        }
+
+        fn set_up(&self, _: &Path) -> Result<()> {
+            Ok(())
+        }
+
+        fn check(&self, _: &Path, _: Option<u64>) -> Result<Outcome> {
+            Ok(Outcome::Intact)
+        }
+    }
+
+    /// Returns the work of making five empty files without a sync.
+    fn five_files() -> RecordedWork {
+        let mut model = Model::new(Bytes(512), Unwritten::Zeroes);
+        for name in ["a", "b", "c", "d", "e"] {
+            let file = model.make(Object::File(0o644));
+            model.link(file, Name { directory: Inode::ROOT, name: OsStr::new(name) });
+        }
+        model.happened(Event::Acknowledged(1));
+        let layout = Some(model.layout().clone());
+        let recording = model.into_recording();
+        let until = recording.events.len();
+        RecordedWork { layout, ..RecordedWork::new(recording, 0, until) }
+    }
+
+    #[test]
+    fn a_budget_that_is_used_up_ends_an_exploration_and_whoever_watches_is_told_what_is_left() {
+        let (clock, told) = (VirtualClock::new(), Cell::new(0));
+        let (subject, recorded): (Arc<dyn Subject>, _) = (Arc::new(Intact), five_files());
+        let profile = DriveProfile::parse("volatile", Bytes(512)).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let watch = |_: &str, done: Option<ExploreProgress>| {
+            let Some(done) = done else { return };
+            assert_eq!((done.elapsed, done.progress.distinct), (Nanos::secs(told.get()), told.get() + 1));
+            assert!(done.of == 32 && done.left <= Some(Nanos::secs(3 - told.get())), "{done:?}");
+            // Each check takes a second.
+            clock.advance_to(clock.now() + Nanos::secs(1));
+            told.set(told.get() + 1);
+        };
+        let request = Request {
+            judge: Judge {
+                recorded: &recorded,
+                profile: &profile,
+                limits: Limits::default(),
+                seed: 1,
+                subject: &subject,
+                file_system: FileSystem::Posix,
+                workers: 1,
+                directory: directory.path(),
+                timeout: Nanos::secs(60),
+                stop: &AtomicBool::new(false),
+                clock: &clock,
+                until: Nanos(u64::MAX),
+                mount_here: false,
+                results: None,
+            },
+            profiles: std::slice::from_ref(&profile),
+            target: None,
+            budget: Nanos::secs(3),
+            again: None,
+            further: None,
+            recovery_depth: 1,
+            needless_syncs: false,
+            change: false,
+            environment: Environment::default(),
+            run: &ProofRun::default(),
+            watch: &watch,
+        };
+        let explore = |request: &Request<'_>| {
+            request.explore(&recorded, &profile, Limits::default(), "exploring").unwrap()
+        };
+        let judged = explore(&request);
+        assert_eq!((judged.counts.distinct, judged.out_of_time), (3, true), "{judged:?}");
+        assert!(judged.incomplete_because.is_none() && !judged.is_exhaustive());
+        let judged = explore(&Request { budget: Nanos(u64::MAX), watch: &|_, _| {}, ..request });
+        assert_eq!((judged.counts.distinct, judged.out_of_time), (32, false), "{judged:?}");
     }
 }

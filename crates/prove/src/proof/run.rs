@@ -139,9 +139,7 @@ fn remove(path: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use plumb_block::Bytes;
+    use plumb_block::{Bytes, Nanos};
     use plumb_report::document::proof::{CoverageCounts, StateCounts, Writeback};
 
     use super::super::subject_words::SubjectWords;
@@ -156,7 +154,7 @@ mod tests {
         let manifest = Manifest::starting("prove", Vec::new(), 1, "2026-01-01T00:00:00Z");
         let recorded = RecordedWork::new(Recording::of_blank(Bytes::kib(4), Bytes(512)), 0, 0);
         let subject = SubjectWords::BuiltIn("fsck".to_owned());
-        let first = KeptRecording::new(subject, FileSystem::None, Duration::from_secs(1), recorded);
+        let first = KeptRecording::new(subject, FileSystem::None, Nanos::secs(1), recorded);
         let begin = |resumes| ProofRun::begin(&out, &manifest, &first, resumes, |_| ()).unwrap();
         let explored = RecordingResult {
             number: 1,

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
+use plumb_block::Nanos;
 use plumb_text::shell_word;
 use serde::{Deserialize, Serialize};
 
@@ -66,7 +66,7 @@ impl SubjectWords {
     ///
     /// # Errors
     /// A usage error if there is none.
-    pub fn subject(&self, timeout: Duration, stop: &Arc<AtomicBool>) -> Result<Arc<dyn Subject>> {
+    pub fn subject(&self, timeout: Nanos, stop: &Arc<AtomicBool>) -> Result<Arc<dyn Subject>> {
         match self {
             Self::BuiltIn(name) => named(name),
             Self::Command { setup, run, check, recover, read, ack, user } => Ok(Arc::new(Programs {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use plumb_block::Bytes;
+use plumb_block::{Bytes, Nanos, RealClock};
 use plumb_linux::child::{self, Limits};
 use plumb_report::document::power::TraceDocument;
 
@@ -20,7 +20,7 @@ use crate::trace::{Tracer, document_of};
 /// Memory that the files of the directory and what is written to them may take where states are explored.
 const RECORDING_MAX: Bytes = Bytes::mib(512);
 /// Time limit of exploring the states.
-const EXPLORING_MAX: Duration = Duration::from_secs(60);
+const EXPLORING_MAX: Nanos = Nanos::secs(60);
 
 /// Place of a program that is traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,8 @@ fn traced(
         let problem = format!("`{program}` could not be started under strace, which ended with {status}");
         return Err(Error::new(ErrorKind::NotMeasured, problem));
     }
-    let states = work.map(|work| traced_states(&work, stop, EXPLORING_MAX)).transpose()?;
+    let explored = |work| traced_states(&work, stop, &RealClock::start(), EXPLORING_MAX);
+    let states = work.map(explored).transpose()?;
     let document = document_of(&traced, status.success());
     Ok(TraceDocument { ended: status.to_string(), states, command: argv.to_vec(), ..document })
 }

@@ -2,9 +2,9 @@
 //! program had made visible.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
 
+use plumb_block::{Clock, Nanos};
 use plumb_report::document::power::{TraceFailure, TraceStates};
 
 use crate::error::Result;
@@ -23,7 +23,8 @@ use crate::subject::{CheckBy, Program, Programs, Subject};
 pub(super) fn traced_states(
     work: &RecordedWork,
     stop: &Arc<AtomicBool>,
-    budget: Duration,
+    clock: &dyn Clock,
+    budget: Nanos,
 ) -> Result<TraceStates> {
     // Nothing is run: the states are compared with the moments of the work.
     let subject: Arc<dyn Subject> = Arc::new(Programs {
@@ -34,7 +35,6 @@ pub(super) fn traced_states(
         timeout: budget,
         stop: Arc::clone(stop),
     });
-    let (halt, began) = (AtomicBool::new(false), Instant::now());
     let judge = Judge {
         recorded: work,
         profile: &DriveProfile::parse("volatile", work.recording.logical_block)?,
@@ -45,18 +45,16 @@ pub(super) fn traced_states(
         workers: 0,
         directory: &std::env::temp_dir(),
         timeout: budget,
-        stop: &halt,
+        stop,
+        clock,
+        until: clock.now().saturating_add(budget),
         mount_here: false,
         results: None,
     };
-    let judged = judge.judge(&mut |_| {
-        let is_over = stop.load(Ordering::Acquire) || began.elapsed() >= budget;
-        halt.fetch_or(is_over, Ordering::Release);
-    })?;
-    let is_halted = halt.load(Ordering::Acquire);
-    let late = || format!("the states were explored for {} s, and not all of them", budget.as_secs());
+    let judged = judge.judge(&mut |_| {})?;
+    let late = || format!("the states were explored for {} s, and not all of them", budget.as_secs_f64());
     let unexplored = || judged.not_exhaustive_because(judge.limits);
-    let incomplete_because = match is_halted {
+    let incomplete_because = match judged.out_of_time {
         true => Some(late()),
         false => judged.incomplete_because.clone().or_else(unexplored),
     };

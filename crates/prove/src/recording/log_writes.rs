@@ -229,7 +229,7 @@ impl Recording {
                     let due = deferred.extract_if(.., |(_, behind)| behind.is_empty());
                     items.extend(due.map(|(id, _)| LogItem::Command(id)));
                 }
-                Event::Completed(id) if flushes.is_empty() || command(id).is_fua() => {
+                Event::Completed(id) if flushes.is_empty() || command(id).op.is_fua() => {
                     // An older version of a block must not come behind it.
                     let range = command(id).range;
                     let older = deferred.extract_if(.., |(id, _)| command(*id).range.overlaps(range));
@@ -269,7 +269,7 @@ impl Recording {
                     let flags = match op {
                         Op::Flush => FLUSH,
                         Op::Discard => DISCARD,
-                        _ if command.is_fua() => FUA,
+                        _ if op.is_fua() => FUA,
                         _ => 0,
                     };
                     let range = if *op == Op::Flush { LbaRange::EMPTY } else { *range };

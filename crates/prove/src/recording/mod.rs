@@ -62,11 +62,6 @@ impl Command {
         Self { op, range, contents, group: None, needs: Vec::new() }
     }
 
-    /// Returns true if it is to be durable when it completes.
-    pub const fn is_fua(&self) -> bool {
-        matches!(self.op, Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. })
-    }
-
     /// Returns the content that the command leaves in block `lba`, which is one of its own.
     pub fn content(&self, lba: u64) -> Content {
         let index = lba.checked_sub(self.range.lba.0).and_then(|index| usize::try_from(index).ok());

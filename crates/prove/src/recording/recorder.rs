@@ -14,9 +14,9 @@ use super::{CommandId, Event, Recording};
 
 /// A recording in progress, and the device through which it is taken.
 ///
-/// A command is put down before the device beneath may see it, and its completion before whoever asked may.
-/// So a command is in flight here for at least as long as there: what the recording says a cut may leave is
-/// never less than what it may.
+/// A command is recorded before the device beneath receives it, and a completion before the client does. In
+/// the recording a command is therefore in flight for at least as long as at the device, and a cut of the
+/// recording has at least the outcomes of a real one.
 #[derive(Clone)]
 pub struct Recorder {
     recording: Arc<Mutex<Recording>>,

@@ -6,12 +6,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::SystemTime;
 
-use plumb_block::{Bytes, Clock, Device, Nanos, RealClock, Time};
+use plumb_block::{Bytes, Clock, Device, Nanos, RealClock, Time, unix_time};
+use plumb_caches::CacheOnOneDrive;
 use plumb_serve::attach::{AttachOptions, Attachment, ControlFile};
 use plumb_serve::ublk::{UblkDevice, UblkOptions};
-use plumb_targets::cache::CacheOnOneDrive;
 
 use crate::error::Result;
 use crate::file_system::FileSystemOptions;
@@ -28,7 +27,7 @@ pub(super) struct Drive {
     device: Arc<dyn Device>,
     cache: Option<CacheOnOneDrive>,
     options: FileSystemOptions,
-    pub(super) began: SystemTime,
+    pub(super) began: Nanos,
 }
 
 /// Drives attached as block devices, at least one.
@@ -49,7 +48,7 @@ impl Drive {
         options: &FileSystemOptions,
         cache: Option<CacheOnOneDrive>,
     ) -> Self {
-        let (clock, began) = (Arc::new(RealClock::start()), SystemTime::now());
+        let (clock, began) = (Arc::new(RealClock::start()), unix_time());
         let further = options.further.iter().map(|drive| drive.size).chain(cache.map(|cache| cache.size));
         let size = Bytes(size.round_down(logical_block).0 + further.map(|size| size.0).sum::<u64>());
         let drive = blank(size, logical_block, &clock);
@@ -65,9 +64,7 @@ impl Drive {
     /// written to it.
     pub(super) fn attach(&self, mut control: Option<ControlFile>) -> Result<AttachedDrives> {
         let drive = Arc::clone(&self.device);
-        let device = self.cache.map_or(Ok(drive), |cache| {
-            cache.create(&self.device, Time::Real(Arc::new(RealClock::start())))
-        })?;
+        let device = self.cache.map_or(Ok(drive), |cache| cache.create(&self.device, Time::real()))?;
         let drives = self.options.drives(&device).into_iter();
         drives
             .map(|drive| AttachedDrive::new(drive, control.take()))

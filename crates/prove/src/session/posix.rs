@@ -4,9 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
 
-use plumb_block::{Bytes, in_one_line};
+use plumb_block::{Bytes, Nanos, in_one_line, unix_time};
 use plumb_report::document::proof::RecordingFacts;
 
 use super::power::PowerSwitch;
@@ -32,7 +31,7 @@ const BLOCK: Bytes = Bytes::kib(4);
 pub(crate) fn follow(root: &Path, limit: Bytes) -> Result<Tracer> {
     let root = root.canonicalize().map_err(cannot(format!("find {}", root.display())))?;
     let (promises, model) = (Promises::Elsewhere(Box::new(|| None)), Model::new(BLOCK, Unwritten::Zeroes));
-    let follower = Follower::start(&root, promises, model, SystemTime::now(), limit)?;
+    let follower = Follower::start(&root, promises, model, unix_time(), limit)?;
     let options = TraceOptions { follower: Some(follower), is_modelled: true, ..TraceOptions::default() };
     Tracer::with(&root, options)
 }
@@ -45,7 +44,7 @@ pub(crate) fn follow(root: &Path, limit: Bytes) -> Result<Tracer> {
 pub(crate) fn followed(tracer: Tracer, ended_well: bool) -> Result<(TracedCalls, Option<RecordedWork>)> {
     let (traced, follower) = tracer.finish_followed()?;
     let trail = follower.map(|follower| follower.finish(ended_well));
-    let work = trail.map(|trail| recorded(trail, &traced, SystemTime::now(), None));
+    let work = trail.map(|trail| recorded(trail, &traced, unix_time(), None));
     Ok((traced, work))
 }
 
@@ -78,7 +77,7 @@ pub(super) fn record_system_calls(
         FileSystem::PosixGarbage => Unwritten::Garbage,
         _ => Unwritten::Zeroes,
     };
-    let began = SystemTime::now();
+    let began = unix_time();
     let model = Model::new(options.logical_block, unwritten);
     let promises = Promises::through_fifo(&control)?;
     let follower = Follower::start(&root, promises, model, began, options.size)?;
@@ -121,7 +120,7 @@ pub(super) fn record_system_calls(
 fn recorded(
     followed: Trail,
     traced: &TracedCalls,
-    began: SystemTime,
+    began: Nanos,
     ended_because: Option<String>,
 ) -> RecordedWork {
     let Trail { recording, layout, from, until, by_exit, unseen, seen_in_part, notes, .. } = followed;

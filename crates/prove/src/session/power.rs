@@ -166,7 +166,7 @@ impl Controls for PowerControls {
         self.0.cut()
     }
 
-    fn shut_down(&mut self) -> plumb_block::Result<()> {
+    fn shut_down(&mut self, _is_forced: bool) -> plumb_block::Result<()> {
         Ok(())
     }
 }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use plumb_block::{Bytes, Nanos, Op};
+use plumb_block::{Bytes, Nanos, Op, unix_time};
+use plumb_caches::CacheOnOneDrive;
 use plumb_report::document::proof::{RecordingFacts, TimelineItem};
-use plumb_targets::cache::CacheOnOneDrive;
 use serde::{Deserialize, Serialize};
 
 use super::power::PowerSwitch;
@@ -36,7 +36,7 @@ pub struct RecordOptions {
     /// Existing directory in which the mount point and the files of the recording are made.
     pub directory: PathBuf,
     /// Time limit of each program.
-    pub timeout: Duration,
+    pub timeout: Nanos,
     /// Write-back cache between the file system and the drive.
     pub cache: Option<CacheOnOneDrive>,
     /// Switch by which the power is cut while the program runs; `None` if nobody has it.
@@ -95,8 +95,9 @@ pub struct RecordedWork {
     pub is_cut: bool,
     /// Facts about the recording for the report.
     pub facts: RecordingFacts,
-    /// Wall clock at zero of the recorder's clock, to convert other clocks.
-    pub began: SystemTime,
+    /// Zero of the recorder's clock, since 1970, to convert other clocks.
+    #[serde(with = "system_time")]
+    pub began: Nanos,
     /// Reason why the work ended early; what was recorded until then counts.
     pub ended_because: Option<String>,
     /// System calls of the work that change or sync something, by the recorder's clock, if they were traced.
@@ -143,7 +144,7 @@ impl RecordedWork {
             recording: Arc::new(recording),
             from,
             until,
-            began: SystemTime::now(),
+            began: unix_time(),
             is_cut: false,
             ended_because: None,
             calls: Vec::new(),
@@ -159,11 +160,6 @@ impl RecordedWork {
             seen_in_part: Vec::new(),
             notes: Vec::new(),
         }
-    }
-
-    /// Returns zero of the recorder's clock, since 1970.
-    pub(crate) fn began_at(&self) -> Nanos {
-        self.began.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().into()
     }
 
     /// Returns when the power was cut, in words, if that was requested.
@@ -199,6 +195,20 @@ impl RecordedWork {
             self.moments = Some(Arc::new(Moments::new(Arc::clone(&self.recording), layout.clone(), work)));
         }
         self
+    }
+}
+
+/// Times since 1970 as serde writes those of the standard library.
+mod system_time {
+    use super::{Deserialize as _, Duration, Nanos, Serialize as _, SystemTime};
+
+    pub(super) fn serialize<S: serde::Serializer>(time: &Nanos, to: S) -> Result<S::Ok, S::Error> {
+        (SystemTime::UNIX_EPOCH + Duration::from(*time)).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Nanos, D::Error> {
+        let time = SystemTime::deserialize(from)?;
+        Ok(time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().into())
     }
 }
 

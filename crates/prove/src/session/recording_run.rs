@@ -5,9 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
 
-use plumb_block::{Bytes, in_one_line};
+use plumb_block::{Bytes, in_one_line, unix_time};
 use plumb_linux::isolated_thread;
 use plumb_report::document::proof::RecordingFacts;
 
@@ -184,7 +183,7 @@ impl Steps<'_> {
         let acknowledgements = Arc::clone(self.acknowledgements);
         let promises = Promises::Elsewhere(Box::new(move || acknowledgements.last()));
         let model = Model::new(MOMENT_BLOCK, Unwritten::Zeroes);
-        let follower = Follower::start(place, promises, model, SystemTime::now(), self.options.size)?;
+        let follower = Follower::start(place, promises, model, unix_time(), self.options.size)?;
         Ok(follower.with_power(self.options.power.clone()))
     }
 

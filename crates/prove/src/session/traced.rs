@@ -53,7 +53,7 @@ pub(crate) fn record_traced(
         true => record_system_calls(subject, options, trace, stop)?,
         false => work_recorded(subject, options, Some(trace), stop)?,
     };
-    let began = recorded.began_at();
+    let began = recorded.began;
     recorded.calls = lane(&traced, began);
     let events = recorded.recording.events.iter();
     let acknowledged = events.filter(|(_, event)| matches!(event, Event::Acknowledged(_)));

@@ -20,8 +20,8 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
+use plumb_block::Nanos;
 use plumb_report::document::proof::FailureClass;
 
 use super::process::Process;
@@ -29,7 +29,7 @@ use super::{Outcome, Output, Subject, User};
 use crate::error::{Error, Result, cannot};
 
 /// Time that what prepares the place has at least.
-const SET_UP_MIN: Duration = Duration::from_secs(600);
+const SET_UP_MIN: Nanos = Nanos::secs(600);
 
 /// How the work acknowledges.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -97,7 +97,7 @@ impl Program {
         place: &Path,
         control: &Path,
         on_output: &mut dyn FnMut(&[u8]),
-        timeout: Duration,
+        timeout: Nanos,
         stop: &[&AtomicBool],
     ) -> Result<()> {
         let variable = ("PLUMB_ACK", control.as_os_str());
@@ -146,7 +146,7 @@ pub struct Programs {
     /// Command that prepares the place, if there is one.
     pub setup: Option<String>,
     /// Time that each may take.
-    pub timeout: Duration,
+    pub timeout: Nanos,
     /// Set when the user wants an end: what runs is killed.
     pub stop: Arc<AtomicBool>,
 }

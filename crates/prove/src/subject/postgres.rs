@@ -10,8 +10,8 @@
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
+use plumb_block::Nanos;
 use plumb_report::document::proof::FailureClass;
 
 use super::history::History;
@@ -21,7 +21,7 @@ use super::{AckBy, Outcome, Program, Subject};
 use crate::error::{Error, Result};
 
 /// Time that it may take to make a cluster, or to check one.
-const TIME_MAX: Duration = Duration::from_secs(300);
+const TIME_MAX: Nanos = Nanos::secs(300);
 /// Text before the rows in the answer of the check.
 const ROWS: &str = "\"rows=";
 

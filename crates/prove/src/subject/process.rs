@@ -8,6 +8,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use plumb_block::Nanos;
 use plumb_linux::child::{self, EndedBy, Limits, Pipe, Tail};
 
 use super::{AckBy, User};
@@ -27,7 +28,7 @@ pub(super) struct Process<'a> {
     pub(super) ack: AckBy,
     /// User as whom it runs; `None` for the user who runs plumb.
     pub(super) user: Option<&'a User>,
-    pub(super) timeout: Duration,
+    pub(super) timeout: Nanos,
     /// Flags any of which ends it.
     pub(super) stop: &'a [&'a AtomicBool],
 }
@@ -58,7 +59,7 @@ impl Process<'_> {
         let mut output = Tail::new(OUTPUT_MAX);
         let (command, pipes) = self.command(&mut output, on_output).map_err(failed)?;
         let limits = Limits {
-            timeout: Some(self.timeout),
+            timeout: Some(self.timeout.into()),
             stop: self.stop,
             grace: Duration::ZERO,
             kills_leftovers: true,

@@ -1,8 +1,8 @@
 //! Processes that a traced program has left running: strace(1) waits for all of them, and would for ever.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
 
+use plumb_block::{Clock as _, Nanos, RealClock};
 use plumb_linux::tree::LiveTree;
 use plumb_linux::tree::process::ProcessStat;
 use rustix::event::Timespec;
@@ -12,7 +12,7 @@ use super::strace::exited;
 use super::thread_state::{traced_by, tracer};
 
 /// Time that they have to end by themselves once the program has ended.
-const GRACE: Duration = Duration::from_secs(1);
+const GRACE: Nanos = Nanos::secs(1);
 
 /// State of a program and of what it has started.
 #[derive(Debug, Default)]
@@ -21,8 +21,8 @@ pub(super) struct Leftovers {
     first: Option<u32>,
     /// The process of strace.
     tracer: Option<u32>,
-    /// Time at which the program had ended.
-    ended: Option<Instant>,
+    /// Clock that began when the program had ended.
+    ended: Option<RealClock>,
     names: BTreeSet<String>,
 }
 
@@ -33,20 +33,20 @@ impl Leftovers {
         self.first = self.first.or(thread);
         self.tracer = self.tracer.or_else(|| tracer(thread?));
         if self.ended.is_none() && self.first.is_some() && exited(line) == self.first {
-            self.ended = Some(Instant::now());
+            self.ended = Some(RealClock::start());
         }
     }
 
     /// Returns the time to wait for the next line; `None`: without end.
     pub(super) fn patience(&self) -> Option<Timespec> {
-        let left = GRACE.saturating_sub(self.ended?.elapsed()).max(Duration::from_millis(50));
-        left.try_into().ok()
+        let left = GRACE.since(self.ended?.now()).max(Nanos::millis(50));
+        std::time::Duration::from(left).try_into().ok()
     }
 
     /// Kills what is left, once the program has ended and the time for it is over.
     pub(super) fn kill_late(&mut self) {
         let (Some(ended), Some(tracer)) = (self.ended, self.tracer) else { return };
-        if ended.elapsed() < GRACE {
+        if ended.now() < GRACE {
             return;
         }
         let group = ProcessStat::read(&LiveTree, tracer).map(|stat| stat.group);

@@ -17,8 +17,8 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::JoinHandle;
-use std::time::SystemTime;
 
+use plumb_block::unix_time;
 use plumb_linux::child;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
@@ -119,7 +119,7 @@ impl Tracer {
         let refuses = follower.is_some();
         let holds = !injections.is_empty() || writeback.is_some() || refuses;
         let column = holds.then_some(PADDED * held);
-        let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().into();
+        let began = unix_time();
         let names = FileNames::beneath(&root);
         let reader = Reader {
             audit: Audit::beneath(&root, &names),
