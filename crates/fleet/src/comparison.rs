@@ -38,7 +38,7 @@ impl HostComparison {
         &self,
         session: &mut Session,
         command: Command,
-        watch: &mut dyn Watch,
+        watch: Watch<'_>,
     ) -> Result<(ComparisonDocument, Recording), SessionError> {
         let seed = self.scenarios.first().map_or(0, Scenario::seed);
         let design = Design::new(self.scenarios.len(), self.rounds, &self.question.terms, false, seed);
@@ -81,7 +81,7 @@ impl HostComparison {
         round: u64,
         level: usize,
         kept: &mut InterimRecord,
-        watch: &mut dyn Watch,
+        watch: Watch<'_>,
     ) -> Result<Result<Block, String>, SessionError> {
         let mut scenario = self.scenarios[level].clone();
         // Blocks of one round make the same choices, each round others.
@@ -101,7 +101,7 @@ impl HostComparison {
         Ok(match (measured.total, measured.incomplete_because) {
             (Some(total), None) => {
                 let seconds = total.application.seconds;
-                Ok(Block { level, round, ..block_of_sides(&total, seconds) })
+                Ok(Block { level, round, ..block_of_sides(&total, &scenario, seconds) })
             }
             (_, lost) => Err(lost.unwrap_or_else(|| "nothing was measured".to_owned())),
         })

@@ -40,7 +40,7 @@ impl Session {
         load: &LoadTask,
         scale: &[u32],
         command: Command,
-        watch: &mut dyn Watch,
+        watch: Watch<'_>,
     ) -> Result<(Vec<merge::Answer<'static>>, Recording), SessionError> {
         let count = self.names.len();
         if !scale.is_sorted_by(|one, next| one < next) {

@@ -86,14 +86,9 @@ impl SessionError {
     }
 }
 
-/// Looks at the hosts while they work, and says what goes wrong with the recording.
-pub trait Watch {
-    /// Looks at the hosts; it is `now`.
-    fn look(&mut self, controller: &Controller, now: Nanos);
-
-    /// Says a trouble at once.
-    fn say(&mut self, trouble: &str);
-}
+/// Callback that looks at the hosts while they work. It receives the time now, and what went wrong with the
+/// recording.
+pub type Watch<'w> = &'w mut dyn FnMut(&Controller, Nanos, Option<&str>);
 
 /// Agents on many hosts.
 pub struct Session {
@@ -174,12 +169,11 @@ impl Session {
         task: &dyn Fn(usize) -> Option<Task>,
         expected: Option<Nanos>,
         kept: &mut InterimRecord,
-        watch: &mut dyn Watch,
+        watch: Watch<'_>,
     ) -> Result<(), SessionError> {
         self.controller.begin(task, expected);
         self.drive(&Controller::is_done, &Arc::clone(&self.stop), &mut |controller, now| {
-            watch.look(controller, now);
-            kept.look(controller, now).iter().for_each(|trouble| watch.say(trouble));
+            watch(controller, now, kept.look(controller, now).as_deref());
         })
     }
 
