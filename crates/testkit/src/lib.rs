@@ -1,10 +1,11 @@
-//! How a test reports that it cannot run on this machine; programs that it makes; hosts that are reached by
-//! ssh; pages in a browser.
+//! How a test reports that it cannot run on this machine; programs that it runs or makes; loop devices and
+//! mounts; hosts that are reached by ssh; pages in a browser.
 //!
 //! A test that cannot run on this machine calls [`skip`] and returns. It says so on stderr, and
 //! `cargo xtask test` counts it as skipped, not as passed.
 
 pub mod browser;
+pub mod loop_device;
 pub mod program;
 pub mod schema;
 pub mod sshd;
