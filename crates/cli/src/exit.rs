@@ -4,6 +4,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use plumb_block::FailureKind;
+use plumb_caches::OrderError;
 use plumb_fleet::SessionError;
 use plumb_path::{Finding, RecordingError, Severity};
 use plumb_policy::error::PolicyError;
@@ -14,7 +15,6 @@ use plumb_report::{
 };
 use plumb_serve::named::control::ControlError;
 use plumb_state::output::OutputError;
-use plumb_targets::cache::OrderError;
 use plumb_trial::TrialError;
 
 use crate::strictness::Strictness;
@@ -125,15 +125,18 @@ pub(crate) fn of_proof(document: &ProofDocument) -> Exit {
 }
 
 /// Returns the exit code of a command that shows a comparison: a limit that is exceeded is a finding; one
-/// that is not decided was not measured.
+/// that is not decided was not measured, nor levels without a ratio.
 pub(crate) fn of_comparison(document: &ComparisonDocument) -> Exit {
     let limit = |exceeded: Option<bool>| match exceeded {
         Some(true) => Exit::Finding,
         Some(false) => Exit::Done,
         None => Exit::NOT_MEASURED,
     };
-    let limits = document.chapters().iter().flat_map(|chapter| &chapter.limits);
-    limits.fold(of_whole(document.complete), |exit, result| exit.and(limit(result.exceeded)))
+    let chapters = || document.chapters().iter();
+    let mut judged = chapters().filter(|chapter| chapter.blocks > 0).flat_map(ComparisonDocument::contrasts);
+    let is_whole = judged.all(|contrast| contrast.ratio.is_some());
+    let limits = chapters().flat_map(|chapter| &chapter.limits);
+    limits.fold(of_whole(document.complete && is_whole), |exit, result| exit.and(limit(result.exceeded)))
 }
 
 /// Returns how a command ends that shows a study: a figure that did not come out is said in it, and is no
@@ -234,7 +237,7 @@ pub(crate) fn kind_of(failure: &anyhow::Error) -> FailureKind {
 
 #[cfg(test)]
 mod tests {
-    use super::{Exit, FailureKind};
+    use super::{ComparisonDocument, Exit, FailureKind, of_comparison};
 
     #[test]
     fn the_highest_code_applies_but_a_finding_wins_over_not_measured() {
@@ -243,5 +246,13 @@ mod tests {
         assert_eq!(Exit::Finding.and(Exit::NOT_MEASURED), Exit::Finding);
         assert_eq!(Exit::Finding.and(Exit::Failed(FailureKind::Failed)), Exit::Failed(FailureKind::Failed));
         assert_eq!(Exit::Done.and(Exit::NOT_MEASURED), Exit::NOT_MEASURED);
+    }
+
+    #[test]
+    fn levels_without_a_ratio_were_not_measured() {
+        let document = ComparisonDocument { complete: true, blocks: 12, ..ComparisonDocument::default() };
+        assert_eq!(of_comparison(&document), Exit::NOT_MEASURED);
+        let practice = ComparisonDocument { blocks: 0, ..document };
+        assert_eq!(of_comparison(&practice), Exit::Done, "a prediction");
     }
 }

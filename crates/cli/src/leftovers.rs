@@ -7,6 +7,7 @@
 //! lock, a process number or a connection.
 
 use plumb_block::{FailureKind, in_one_line};
+use plumb_caches::LeftFiles;
 use plumb_compare::setting::{self, LeftChanges};
 use plumb_linux::tracing::LeftInstance;
 use plumb_report::document::restore::{
@@ -16,7 +17,6 @@ use plumb_serve::named::{forget, registry};
 use plumb_serve::{attach, ublk};
 use plumb_state::places;
 use plumb_state::whole_file::FileError;
-use plumb_targets::cache::LeftFiles;
 use plumb_trial::TrialError;
 
 use crate::exit::Exit;
@@ -148,7 +148,7 @@ fn settings(attempt: Attempt) -> Vec<Leftover> {
 /// Returns the files of logs of caches whose maker was killed before a configuration named them.
 fn unfinished_logs(attempt: Attempt) -> Vec<Leftover> {
     // A state directory that cannot be listed is told with the settings, whose records are there too.
-    let left = LeftFiles::all(&plumb_targets::cache::directory()).unwrap_or_default();
+    let left = LeftFiles::all(&plumb_caches::directory()).unwrap_or_default();
     let each = |left: LeftFiles| match attempt {
         Attempt::Look => leftover(Kind::UnfinishedLog, left.words(), Outcome::Left),
         Attempt::PutBack => after(Kind::UnfinishedLog, left.words(), left.put_back()),

@@ -26,6 +26,7 @@ fn main() -> ExitCode {
 
 fn run() -> anyhow::Result<Exit> {
     plumb_fleet::work::end_with_agent();
+    stop::outlive_size_limit()?;
     let command = unknown::parse()?.command;
     let effect = command.effect();
     match effect {

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use plumb_block::unix_time;
 use plumb_dialect::{Machine, ProcessorPlace};
 use plumb_linux::tree::{self, LiveTree, Tree};
 use plumb_measure::{Out, process};
@@ -48,9 +48,7 @@ pub(crate) fn time_of_day() -> String {
 /// offsets. It is recorded, so any run can be repeated.
 pub(crate) fn seed_from_clock() -> u64 {
     static SEED: OnceLock<u64> = OnceLock::new();
-    *SEED.get_or_init(|| {
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
-    })
+    *SEED.get_or_init(|| unix_time().0)
 }
 
 /// Returns the command line as typed.
@@ -83,8 +81,7 @@ fn topology(tree: &dyn Tree) -> Vec<ProcessorPlace> {
 
 /// Returns the machine, as far as a dialect must know it.
 pub(crate) fn machine(started_at: &str) -> Machine {
-    let started_unix_ms =
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+    let started_unix_ms = unix_time().0 / 1_000_000;
     let started_unix = started_unix_ms / 1000;
     Machine {
         host: process::host().unwrap_or_else(|| "localhost".to_owned()),

@@ -1,11 +1,13 @@
 //! Results on stdout, with what the failure to write them is called.
 
 use anyhow::Context;
+use plumb_linux::descriptors::lacks_stdout;
 pub(crate) use plumb_report::streams::{say, style, style_of_stderr};
 use plumb_report::{Format, RenderInput, StatusDocument, Style, render, streams};
 
 /// Writes a result to stdout.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    anyhow::ensure!(!lacks_stdout(), "cannot write to stdout: it is closed");
     streams::print(text).context("cannot write to stdout")
 }
 
@@ -20,9 +22,9 @@ pub(crate) fn show_status(of: &dyn StatusDocument, format: Format) -> anyhow::Re
 }
 
 /// Says why something ended early, and whether `results` until then, which were shown, are recorded too.
-pub(crate) fn so_far(why: &str, results: &str, is_recorded: bool) -> String {
+pub(crate) fn say_so_far(why: &str, results: &str, is_recorded: bool) {
     let kept = if is_recorded { "kept" } else { "shown, but not recorded" };
-    format!("{why}; {results} are {kept}")
+    say(&format!("plumb: {why}; {results} are {kept}"));
 }
 
 /// Says where the page of a run directory is, if there is one.

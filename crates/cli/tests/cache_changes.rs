@@ -1,32 +1,24 @@
 //! Tests of changes to the log of a cache: a device that is replaced, and more room; while it is served and
 //! while it is not, and everything that was written is there afterwards.
 
-use std::process::Stdio;
-
 use serde_json::Value;
 
-use crate::cache_support::{Place, Server, refused};
+use crate::cache_documents;
+use crate::cache_support::{Place, SLEEPS, Server, refused};
 use crate::common::{document, holds, said};
 
 fn load(place: &Place, uri: &str, arguments: &[&str]) {
-    let common = ["load", uri, "--overwrite", "--json", "--no-record", "--seed", "5", "--bytes", "8M"];
-    let output = place.plumb().args(common).args(arguments).output().unwrap();
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
-    let verified = &document(&output)["targets"][0];
+    let document = cache_documents::load(place, uri, &[&["--bytes", "8M"], arguments].concat());
+    let verified = &document["targets"][0];
     assert_eq!(verified["read"]["errors"], 0, "{verified}");
 }
 
-/// Writes until the log has a thousand records, and ends the server as a crash does, before it has begun to
-/// write back.
+/// Writes until the log has more than a thousand records, and ends the server as a crash does. The cache
+/// [`SLEEPS`].
 fn crash_with_records(place: &Place, server: Server) {
-    let mut load = place.plumb();
-    load.args(["load", &server.uri(), "--overwrite", "--no-record", "--write", "100", "--block-size", "4K"]);
-    load.args(["--sync-every", "64", "--duration", "60s"]).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut load = load.spawn().unwrap();
-    while place.cache(&["status", &place.name])["counts"]["records"].as_f64() < Some(1000.0) {}
+    load(place, &server.uri(), &["--write", "100", "--block-size", "4K", "--sync-every", "64"]);
+    assert!(place.cache(&["status", &place.name])["counts"]["records"].as_f64() > Some(1000.0));
     server.kill();
-    load.kill().unwrap();
-    load.wait().unwrap();
 }
 
 fn states(status: &Value) -> Vec<&str> {
@@ -36,7 +28,7 @@ fn states(status: &Value) -> Vec<&str> {
 #[test]
 fn a_leg_is_replaced_and_the_log_grows_and_nothing_is_lost() {
     let place = Place::new(32 << 20);
-    place.create(&["--log", "log2"]);
+    place.create(&[&["--log", "log2"], &SLEEPS[..]].concat());
     let server = place.serve();
     load(&place, &server.uri(), &["--write", "100", "--random", "--verify"]);
     let name = &place.name;
@@ -158,7 +150,7 @@ fn a_cache_is_known_again_by_its_devices() {
 #[test]
 fn what_the_log_cannot_read_is_named_and_given_up_only_on_demand() {
     let place = Place::new(8 << 20);
-    let made = place.create(&[]);
+    let made = place.create(&SLEEPS);
     let (name, uuid) = (&place.name, made["uuid"].as_str().unwrap());
     let server = place.serve();
     load(&place, &server.uri(), &["--write", "100", "--block-size", "4K", "--sync-every", "64"]);
@@ -191,7 +183,7 @@ fn what_the_log_cannot_read_is_named_and_given_up_only_on_demand() {
 #[test]
 fn verifying_finds_what_a_device_of_the_log_has_lost() {
     let place = Place::new(8 << 20);
-    place.create(&["--log", "log2"]);
+    place.create(&[&["--log", "log2"], &SLEEPS[..]].concat());
     let server = place.serve();
     crash_with_records(&place, server);
     let spoil = |name: &str| {
@@ -242,7 +234,7 @@ fn verifying_finds_what_a_device_of_the_log_has_lost() {
 #[test]
 fn a_log_that_lost_durable_records_is_kept_up_to_there_on_demand() {
     let place = Place::new(8 << 20);
-    let uuid = place.create(&[])["uuid"].as_str().unwrap().to_owned();
+    let uuid = place.create(&SLEEPS)["uuid"].as_str().unwrap().to_owned();
     let server = place.serve();
     crash_with_records(&place, server);
     let mut log = std::fs::read(place.path("log")).unwrap();

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::cache_support::{Place, served_mounted};
 use crate::common::{document, holds, said};
 
-fn load(place: &Place, uri: &str, arguments: &[&str]) -> Value {
+pub(crate) fn load(place: &Place, uri: &str, arguments: &[&str]) -> Value {
     let output = place
         .plumb()
         .args(["load", uri, "--overwrite", "--json", "--no-record", "--seed", "5"])

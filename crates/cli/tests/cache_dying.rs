@@ -1,11 +1,11 @@
 //! Tests of a cache whose log dies, or whose devices have other names: clients see no error, nothing that was
 //! written is lost, and each way out that the status names works.
 
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
 
-use crate::cache_support::{AttachedLoop, Place, Server, refused};
+use crate::cache_support::{AttachedLoop, Place, SLEEPS, Server, refused, served_mounted};
 use crate::common::{document, holds, said};
 use crate::drive_support::{self, Kind, MountedFileSystem, cannot_attach};
 
@@ -159,6 +159,7 @@ fn a_log_that_cannot_be_read_is_not_moved() {
     let place = Place::new(32 << 20);
     let (drive, uri) = log_drive(&place, "first");
     create(&place, &[&uri]);
+    place.put_to_sleep();
     let server = place.serve();
     load(&place, &server);
     drive.order("fault", &["read:eio"]);
@@ -190,6 +191,91 @@ fn a_log_whose_file_was_deleted_is_told_and_replaced() {
     place.cache(&["detach", &place.name]);
 }
 
+/// A log that was deleted lasts as long as its server, which writes it back before it ends.
+#[test]
+fn a_deleted_log_is_written_back_before_its_server_ends() {
+    for way in ["stop", "detach", "signal"] {
+        let place = Place::new(32 << 20);
+        let uuid = place.create(&SLEEPS)["uuid"].as_str().unwrap().to_owned();
+        let server = place.serve();
+        load(&place, &server);
+        std::fs::remove_file(place.path("log")).unwrap();
+        assert_ne!(unsound_status(&place)["dirty_bytes"], 0);
+        match way {
+            "signal" => server.terminate(),
+            _ => drop(place.cache(&[way, &place.name])),
+        }
+        assert_eq!(server.wait(), Some(0), "{way}");
+        if way != "detach" {
+            place.cache(&["detach", &place.name, "--discard-dirty", &uuid]);
+        }
+        is_whole(&place, "backing");
+    }
+}
+
+/// The other device of a mirror has everything, so the server ends at once.
+#[test]
+fn a_mirror_of_which_one_file_was_deleted_is_stopped_without_writing_back() {
+    let place = Place::new(32 << 20);
+    place.create(&[&SLEEPS[..], &["--log", "log2"]].concat());
+    let server = place.serve();
+    load(&place, &server);
+    std::fs::remove_file(place.path("log")).unwrap();
+    assert_eq!(unsound_status(&place)["legs"][0]["state"], "deleted");
+    assert_ne!(place.cache(&["stop", &place.name])["dirty_bytes"], 0);
+    assert_eq!(server.wait(), Some(0));
+    let server = place.serve_as(&["--nbd", "socket", "--degraded"]);
+    is_whole(&place, &server.uri());
+    place.cache(&["stop", &place.name]);
+    assert_eq!(server.wait(), Some(0));
+    place.cache(&["detach", &place.name]);
+    is_whole(&place, "backing");
+}
+
+/// A backing file without its name goes with the server, which ends only once that is accepted.
+#[test]
+fn a_backing_file_that_lost_its_name_is_told_and_keeps_the_server() {
+    let place = Place::new(32 << 20);
+    place.create(&SLEEPS);
+    let server = place.serve();
+    load(&place, &server);
+    let [backing, away] = ["backing", "away"].map(|name| place.path(name));
+    std::fs::rename(&backing, &away).unwrap();
+    assert_eq!(unsound_status(&place)["backing"]["is_deleted"], true);
+    for order in ["drain", "stop", "detach"] {
+        refused(&place, &[order, &place.name], 4, &["was deleted or renamed", "copy the data"]);
+    }
+    std::fs::rename(&away, &backing).unwrap();
+    assert_eq!(status(&place).status.code(), Some(0));
+    place.cache(&["stop", &place.name]);
+    assert_eq!(server.wait(), Some(0));
+    place.cache(&["detach", &place.name]);
+    is_whole(&place, "backing");
+}
+
+/// A log on the cache itself would wait for itself.
+#[test]
+fn a_log_does_not_move_onto_its_own_cache() {
+    let place = Place::new(32 << 20);
+    place.create(&[]);
+    let server = place.serve();
+    let uri = server.uri();
+    for order in ["replace-log", "replace-leg"] {
+        let lost: &[&str] = if order == "replace-leg" { &["--lost", "0", "--log"] } else { &[] };
+        let words = [&[order, &*place.name], lost, &[&uri, "--overwrite"]].concat();
+        refused(&place, &words, 4, &["it lies on this cache"]);
+    }
+    place.cache(&["stop", &place.name]);
+    let Some((place, server, at, mounted)) = served_mounted() else { return };
+    let log = at.path().join("log");
+    refused(&place, &["replace-log", &place.name, log.to_str().unwrap()], 4, &["it lies on this cache"]);
+    assert!(!log.exists());
+    std::fs::write(at.path().join("file"), "written").unwrap();
+    drop(mounted);
+    place.cache(&["stop", &place.name]);
+    assert_eq!(server.wait(), Some(0));
+}
+
 /// The kernel numbers the devices in another order, and something else has their names.
 #[test]
 fn devices_are_found_whatever_they_are_called() {
@@ -209,30 +295,23 @@ fn devices_are_found_whatever_they_are_called() {
     place.cache(&["stop", &place.name]);
     assert_eq!(server.wait(), Some(0));
     let names = [first.0.clone(), second.0.clone()];
-    let attach = |device: &str, file: &std::path::Path| {
-        Command::new("losetup").arg(device).arg(file).status().is_ok_and(|status| status.success())
-    };
-    first.losetup("--detach");
-    second.losetup("--detach");
-    if !attach(&names[0], &log) || !attach(&names[1], &backing) {
-        return plumb_testkit::skip("another program has taken the loop devices");
-    }
-    let server = place.serve();
+    drop((first, second));
+    let Some(_first) = AttachedLoop::at(&names[0], &log) else { return };
+    let Some(second) = AttachedLoop::at(&names[1], &backing) else { return };
+    let mut server = place.serve();
     is_whole(&place, &server.uri());
     let found = place.cache(&["status", &place.name]);
     assert_eq!(
         (&found["backing"]["path"], &found["legs"][0]["path"]),
         (&names[1].as_str().into(), &names[0].as_str().into())
     );
-    place.cache(&["stop", &place.name]);
+    server.terminate_until(&format!("was found at {} in place of {}", names[1], names[0]));
     assert_eq!(server.wait(), Some(0));
     // Somebody uses another device that has the name of the backing device, and that is gone.
-    second.losetup("--detach");
+    drop(second);
     let stranger = place.path("stranger");
     std::fs::File::create(&stranger).unwrap().set_len(32 << 20).unwrap();
-    if !attach(&names[1], &stranger) {
-        return plumb_testkit::skip("another program has taken the loop device");
-    }
+    let Some(_stranger) = AttachedLoop::at(&names[1], &stranger) else { return };
     Kind::Ext4.make(&names[1]);
     let at = tempfile::tempdir().unwrap();
     let mounted = MountedFileSystem::new(Kind::Ext4, &names[1], at.path()).unwrap();

@@ -97,6 +97,36 @@ fn a_log_that_is_gone_is_not_said_to_look_like_one() {
     assert!(!said(&gone).contains("not erased"), "{}", said(&gone));
 }
 
+/// The backing device has everything then, and nothing says any more that it needs the cache.
+#[test]
+fn a_detach_that_ended_before_the_configuration_went_is_resumed_without_a_loss() {
+    let place = Place::new(8 << 20);
+    let name = &place.name;
+    let configuration = place.path("cache").join(format!("{name}.json"));
+    for more in [&[][..], &["--discard-dirty"]] {
+        let uuid = place.create(&[])["uuid"].as_str().unwrap().to_owned();
+        let mut noted: serde_json::Value =
+            serde_json::from_slice(&fs::read(&configuration).unwrap()).unwrap();
+        noted["detaching"] = 0.into();
+        fs::write(&configuration, noted.to_string()).unwrap();
+        if noted["marker"] != "attribute" {
+            return plumb_testkit::skip("the file system keeps no extended attributes");
+        }
+        // A cache whose mark is there is like any other.
+        let server = place.serve();
+        place.cache(&["stop", name]);
+        assert_eq!(server.wait(), Some(0));
+        rustix::fs::removexattr(place.path("backing"), "user.plumb.cache").unwrap();
+        refused(&place, &["detach", name], 4, &["does not say that it needs the cache"]);
+        fs::write(&configuration, noted.to_string()).unwrap();
+        refused(&place, &["serve", name, "--nbd", "s"], 4, &["was being detached", "plumb cache detach"]);
+        let typed = [&*uuid];
+        let words = [&["detach", name][..], more, &typed[..more.len()]].concat();
+        assert_eq!(place.cache(&words)["discarded"], false);
+        refused(&place, &["status", name], 2, &["no cache of this name"]);
+    }
+}
+
 /// An empty file is no device at all: it is as good as none.
 #[test]
 fn a_cache_of_which_a_device_is_empty_is_refused_and_given_up() {
@@ -127,7 +157,9 @@ fn a_server_of_a_cache_of_the_same_name_gets_no_order() {
         &["mode", name, "ordered"],
         &["drain", name],
         &["stop", name],
+        &["stop", name, "--cut-off"],
         &["detach", name],
+        &["detach", name, "--cut-off"],
     ] {
         refused(&other, command, 4, &[&theirs]);
     }
@@ -141,7 +173,14 @@ fn a_server_that_does_not_answer_is_named_with_what_to_do() {
     place.create(&[]);
     let server = place.serve();
     server.signal(Signal::STOP);
-    refused(&place, &["status", &place.name], 5, &["gave no answer", "it was silent for 5.", "kill -CONT"]);
+    let output = place.try_cache(&["status", &place.name]);
     server.signal(Signal::CONT);
+    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("gave no answer") && text.contains("kill -CONT"), "{text}");
+    // A busy client hears of it late.
+    let silent = text.split_once("it was silent for ").and_then(|(_, rest)| rest.split(' ').next());
+    let seconds: f64 = silent.unwrap_or_else(|| panic!("{text}")).parse().unwrap();
+    assert!(seconds >= 5.0, "{text}");
     assert_eq!(place.cache(&["status", &place.name])["state"], "serving");
 }

@@ -36,6 +36,7 @@ fn create(place: &Place, backing: &str) -> String {
 
 /// Writes to the cache, so that its log holds something, and stops it.
 fn fill_and_stop(place: &Place, server: Server) {
+    place.put_to_sleep();
     load(place, &server.uri(), &["--write", "100", "--random", "--count", "200"]);
     place.cache(&["stop", &place.name]);
     assert_eq!(server.wait(), Some(0));
@@ -261,6 +262,7 @@ fn used_by_a_file_system(is_killed: bool) -> Option<(Place, AttachedLoop, String
     let place = Place::new(128 << 20);
     let device = AttachedLoop::over(&place.path("backing"))?;
     let uuid = create(&place, &device.0);
+    place.put_to_sleep();
     let at = tempfile::tempdir().unwrap();
     let server = place.serve_as(&["--attach"]);
     Kind::Ext4.make(server.device());

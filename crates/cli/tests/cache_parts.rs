@@ -6,11 +6,8 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::Arc;
 
-use plumb_block::{
-    Bytes, Device as _, Lba, LbaRange, Payload, Pool, PoolShape, RealClock, Request, Tag, Time,
-};
+use plumb_block::{Bytes, Device as _, Lba, LbaRange, Payload, Pool, PoolShape, Request, Tag, Time};
 use plumb_cache::driver::carry_out;
 use plumb_serve::nbd::client::{NbdDevice, Options};
 use rustix::fs::OFlags;
@@ -46,7 +43,7 @@ fn create(place: &Place, name: &str, backing: &str, log: &str) {
 
 /// Reads all that a cache has.
 fn contents(server: &Server) -> Vec<u8> {
-    let time = Time::Real(Arc::new(RealClock::start()));
+    let time = Time::real();
     let options = Options { connections: 1, time, ..Options::default() };
     let device = NbdDevice::connect(&server.uri().parse().unwrap(), options).unwrap();
     let (block, chunks) = (device.info().logical_block.0, BACKING / CHUNK);

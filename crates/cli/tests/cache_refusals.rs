@@ -276,7 +276,7 @@ fn the_files_of_a_served_cache_are_written_by_nobody_else() {
     for device in ["backing", "log"] {
         let output = write(device);
         assert_eq!(output.status.code(), Some(4), "{}", said(&output));
-        assert!(said(&output).contains("another cache or drive has it"), "{}", said(&output));
+        assert!(said(&output).contains("a cache, a drive or a run of plumb"), "{}", said(&output));
     }
     drop(server);
     let output = write("log");
@@ -365,7 +365,8 @@ fn a_server_that_is_asked_to_end_waits_for_what_is_mounted() {
 
 /// Returns true if the file system of an attached cache is mounted, or its directory is there.
 fn is_left(place: &Place) -> bool {
-    let directory = format!("/run/plumb/attach/{}", place.name);
+    // The name of another cache may begin with this one.
+    let directory = format!("/run/plumb/attach/{}/", place.name);
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     mounts.contains(&directory) || std::path::Path::new(&directory).exists()
 }
@@ -452,9 +453,23 @@ fn what_a_killed_create_has_made_is_taken_away() {
     );
 }
 
+/// A write that meets the limit fails, and its process says so.
+#[test]
+fn a_limit_of_the_size_of_files_is_an_error_and_no_signal() {
+    let place = Place::new(8 << 20);
+    let script = "ulimit -f 0; exec $0 cache create --name x --backing backing --log log --size 64M";
+    let plumb = place.plumb();
+    let mut limited = Command::new("sh");
+    limited.args(["-c", script]).arg(plumb.get_program()).current_dir(place.here.path());
+    let output = limited.env("STATE_DIRECTORY", place.here.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    assert!(said(&output).contains("File too large"), "{}", said(&output));
+    assert!(!place.path("log").exists());
+}
+
 /// The configuration must be able to name the new log before the old one is given up.
 #[test]
-fn a_log_is_not_replaced_while_the_state_directory_is_full() {
+fn a_log_is_not_changed_while_the_state_directory_is_full() {
     if !can_mount() {
         return;
     }
@@ -466,6 +481,8 @@ fn a_log_is_not_replaced_while_the_state_directory_is_full() {
                   dd if=/dev/zero of=s/filling bs=1k 2>/dev/null || true; truncate -s -${free}k s/filling; \
                   code=0; $plumb cache replace-log $name new || code=$?; test $code = 5; test ! -e new; \
                   code=0; $plumb cache replace-leg $name --lost 0 --log new || code=$?; test $code = 5; test ! -e new; \
+                  if test $free = 0; then code=0; $plumb cache grow $name --size 24M 2>told || code=$?; test $code = 5; \
+                  if grep 'left behind' told; then exit 1; fi; fi; \
                   $plumb cache status $name --json >status; grep -q '\"log_error\": null' status; rm s/filling; done; \
                   $plumb cache replace-log $name new; \
                   $plumb cache replace-log $name new 2>told; grep -q 'already on' told; $plumb cache stop $name; wait $server";

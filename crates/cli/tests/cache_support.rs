@@ -11,7 +11,11 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::{document, plumb, said, scratch};
-use crate::drive_support::{Kind, MountedFileSystem, cannot_attach, name, served};
+use crate::drive_support::{Kind, LoopBinding, MountedFileSystem, cannot_attach, name, served};
+
+/// Arguments of a cache that writes nothing back by itself, however long its server waits for the test:
+/// otherwise it begins after a second.
+pub(crate) const SLEEPS: [&str; 2] = ["--write-back-at", "40"];
 
 /// A directory with a backing file, a log and the configuration of caches.
 pub(crate) struct Place {
@@ -49,6 +53,11 @@ impl Place {
         let output = self.try_cache(arguments);
         assert!(output.status.success(), "{arguments:?}: {}", said(&output));
         document(&output)
+    }
+
+    /// Keeps what is written in the log alone.
+    pub(crate) fn put_to_sleep(&self) {
+        self.cache(&[&["tune", &*self.name], &SLEEPS[..]].concat());
     }
 
     /// Makes the cache, with more arguments.
@@ -101,7 +110,7 @@ pub(crate) fn refused(place: &Place, arguments: &[&str], code: i32, words: &[&st
 }
 
 /// A loop device over a file, which is detached when this is dropped.
-pub(crate) struct AttachedLoop(pub(crate) String);
+pub(crate) struct AttachedLoop(pub(crate) String, LoopBinding);
 
 impl AttachedLoop {
     /// Returns `None` if this machine gives none, which is told.
@@ -109,13 +118,26 @@ impl AttachedLoop {
         let output = Command::new("losetup").args(["--find", "--show"]).arg(file).output();
         match output {
             Ok(output) if output.status.success() => {
-                Some(Self(String::from_utf8(output.stdout).unwrap().trim().to_owned()))
+                Some(Self::bound(String::from_utf8(output.stdout).unwrap().trim()))
             }
             _ => {
                 plumb_testkit::skip("no loop device");
                 None
             }
         }
+    }
+
+    /// Binds this very device to the file; `None` if another program has taken it, which is told.
+    pub(crate) fn at(device: &str, file: &Path) -> Option<Self> {
+        if !Command::new("losetup").arg(device).arg(file).status().unwrap().success() {
+            plumb_testkit::skip(&format!("another program has taken {device}"));
+            return None;
+        }
+        Some(Self::bound(device))
+    }
+
+    fn bound(device: &str) -> Self {
+        Self(device.to_owned(), LoopBinding::read(device).unwrap())
     }
 
     pub(crate) fn losetup(&self, option: &str) {
@@ -125,7 +147,9 @@ impl AttachedLoop {
 
 impl Drop for AttachedLoop {
     fn drop(&mut self) {
-        Command::new("losetup").args(["--detach", &self.0]).status().ok();
+        if self.1.is_there() {
+            Command::new("losetup").args(["--detach", &self.0]).status().ok();
+        }
     }
 }
 

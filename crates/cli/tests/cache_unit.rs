@@ -10,7 +10,7 @@ use rustix::process::{Signal, kill_process};
 
 use crate::cache_support::Place;
 use crate::common::said;
-use crate::drive_support::{cannot_attach, served};
+use crate::drive_support::{cannot_attach, name, served};
 use crate::load_support::LoopDevice;
 
 const UNIT: &str = include_str!("../../../integrations/systemd/plumb-cache@.service");
@@ -22,7 +22,7 @@ const NAMES: &str = include_str!("../../../integrations/udev/62-plumb-names.rule
 /// tried, which is reported.
 fn as_udev_sees(device: &str, rule: &str) -> Option<String> {
     let rules = std::path::Path::new("/run/udev/rules.d");
-    let installed = rules.join(format!("61-plumb-cache-{}.rules", std::process::id()));
+    let installed = rules.join(format!("61-plumb-cache-{}.rules", name()));
     if let Err(why) = std::fs::create_dir_all(rules).and_then(|()| std::fs::write(&installed, rule)) {
         plumb_testkit::skip(&format!("{}: {why}", rules.display()));
         return None;

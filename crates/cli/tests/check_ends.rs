@@ -1,35 +1,16 @@
 //! However a check ends, it leaves no file in the place that it checked, and a recording that can be read.
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
 
 use crate::common;
 use crate::common::{entries, plumb, said, scratch};
+use crate::load_support::{start, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Returns a check that would take a while.
 fn long_check(place: &Path, run: &Path) -> Child {
-    plumb()
-        .args(["check", "--seconds", "20", "--size", "16M", "--json", "--out"])
-        .args([run, place])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
-}
-
-/// Reads the progress until `phase` begins. The reader must be kept, or the pipe closes.
-fn wait_for(phase: &str, child: &mut Child) -> BufReader<std::process::ChildStderr> {
-    let mut lines = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    while lines.read_line(&mut line).unwrap() > 0 {
-        if line.contains(phase) {
-            return lines;
-        }
-        line.clear();
-    }
-    panic!("it ended before {phase}");
+    start(plumb().args(["check", "--seconds", "20", "--size", "16M", "--json", "--out"]).args([run, place]))
 }
 
 /// Sends `signal` when `phase` begins; the exit status, and all of stdout.

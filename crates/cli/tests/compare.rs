@@ -487,6 +487,10 @@ fn what_makes_no_sense_is_refused() {
         "--factor|cache=none,wb:1K|sim:sas-15k",
         "--factor|cache=none,wb:100T|sim:sas-15k",
         "--factor|cache=none,wb:1G|--cache-log|sim:nosuch|sim:sas-15k",
+        "--factor|buffering=direct,dsync|--cached|sim:sas-15k|--write|100",
+        "--factor|buffering=cached,direct|--mapped|x.dat|--size|1M",
+        "--factor|buffering=direct,dsync|--dsync-every|4|sim:sas-15k|--write|100",
+        "--factor|policy=on,off|sim:sas-15k?size=1G&wce=on",
     ] {
         let place = Place::new();
         let mut command = plumb();
@@ -494,6 +498,11 @@ fn what_makes_no_sense_is_refused() {
             command.arg("compare").args(typed.split('|')).current_dir(place.here.path()).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{typed}: {}", said(&output));
         assert!(!place.here.path().join("plumb-runs").exists(), "{typed}: nothing was to be recorded");
+        let twice = [("|--cached|", "--cached"), ("&wce", "wce= of sim:sas-15k?size=1G&wce=on")];
+        for (_, option) in twice.iter().filter(|(word, _)| typed.contains(word)) {
+            let named = format!("=: its levels replace {option}, which would do nothing: leave it out");
+            assert!(said(&output).contains(&named), "{typed}: {}", said(&output));
+        }
     }
 }
 

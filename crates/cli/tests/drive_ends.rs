@@ -4,15 +4,15 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{plumb, said};
+use crate::common::{bounded, plumb, said};
 use crate::drive_support;
 use crate::drive_support::{Kind, MountedFileSystem, Server, cannot_attach};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 fn write_and_sync(device: &str) -> bool {
     let to = format!("of={device}");
-    let arguments = ["60", "dd", "if=/dev/zero", "bs=4096", "count=1", "conv=fsync", &to];
-    Command::new("timeout").args(arguments).output().unwrap().status.success()
+    let arguments = ["if=/dev/zero", "bs=4096", "count=1", "conv=fsync", &to];
+    bounded("dd").args(arguments).output().unwrap().status.success()
 }
 
 #[test]
@@ -68,11 +68,31 @@ fn a_drive_that_never_answers_a_flush_can_be_cut_off_and_killed() {
     let (code, text) = server.wait();
     assert_eq!(code, Some(5), "{text}");
     assert!(text.contains("could not be flushed"), "{text}");
+    a_second_signal_names_what_stays(&arguments);
     let server = Server::start(&arguments);
     let orders = server.name.clone();
     let detaching = std::thread::spawn(move || plumb().args(["drive", "detach", &orders]).output().unwrap());
     let name = server.kill();
     assert!(!detaching.join().unwrap().status.success() || !is_left(&name));
+    plumb().args(["drive", "detach", &name]).output().unwrap();
+    assert!(!is_left(&name));
+}
+
+/// Ends a server that waits for its drive with one signal more.
+fn a_second_signal_names_what_stays(arguments: &[&str]) {
+    let server = Server::start(arguments);
+    let (name, device) = (server.name.clone(), server.device().to_owned());
+    let pid = Pid::from_raw(server.pid() as i32).unwrap();
+    // Signals soon after another are the same one.
+    let has_ended = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    plumb_block::retry_until(plumb_block::Nanos::secs(600), || {
+        kill_process(pid, Signal::TERM).unwrap();
+        waitid(WaitId::Pid(pid), has_ended).unwrap()
+    });
+    let (code, text) = server.wait();
+    assert_eq!(code, Some(128 + 15), "{text}");
+    let stays = format!("plumb: ended at once: {device} stays until `plumb restore` removes it");
+    assert_eq!(text.lines().last(), Some(&*stays), "{text}");
     plumb().args(["drive", "detach", &name]).output().unwrap();
     assert!(!is_left(&name));
 }
@@ -109,7 +129,7 @@ fn detaching_a_drive_whose_medium_is_full_fails() {
     );
     let target = format!("nbd+unix:///?socket={}", socket.display());
     let fill =
-        ["load", &target, "--write", "100", "--block-size", "1M", "--duration", "5s", "--overwrite", "--out"];
+        ["load", &target, "--write", "100", "--block-size", "1M", "--count", "64", "--overwrite", "--out"];
     let run = tempfile::tempdir().unwrap();
     let filled = plumb().args(fill).arg(run.path().join("run")).output().unwrap();
     assert!(said(&filled).contains("No space left"), "{}", said(&filled));
@@ -132,9 +152,8 @@ fn a_serve_that_fails_hides_no_crashed_drive() {
     let place = tempfile::tempdir().unwrap();
     let mounted = MountedFileSystem::new(Kind::Ext4, &device, place.path()).unwrap();
     let name = server.kill();
-    let again =
-        ["20", env!("CARGO_BIN_EXE_plumb"), "drive", "serve", "memory", "--size=16M", "--attach", "--name"];
-    let refused = Command::new("timeout").args(again).arg(&name).output().unwrap();
+    let again = ["drive", "serve", "memory", "--size=16M", "--attach", "--name", &name];
+    let refused = bounded(env!("CARGO_BIN_EXE_plumb")).args(again).output().unwrap();
     assert_eq!(refused.status.code(), Some(4), "{}", said(&refused));
     let text = said(&refused);
     assert!(text.contains("is gone") && text.contains(place.path().to_str().unwrap()), "{text}");
@@ -160,6 +179,7 @@ fn a_serve_that_fails_hides_no_crashed_drive() {
 /// Returns true if anything is left of the attachment `name`.
 fn is_left(name: &str) -> bool {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let directory = Path::new("/run/plumb/attach").join(name);
-    directory.exists() || mounts.contains(directory.to_str().unwrap())
+    // The name of another drive may begin with this one.
+    let directory = format!("/run/plumb/attach/{name}/");
+    Path::new(&directory).exists() || mounts.contains(&directory)
 }

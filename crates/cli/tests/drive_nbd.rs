@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::common;
-use crate::common::{PYTHON, said};
+use crate::common::{PYTHON, bounded, said};
 use crate::drive_support::Server;
 
 fn has_libnbd() -> bool {
@@ -26,8 +26,8 @@ def plumb(*arguments):
 h = connect()
 ";
     // A client that is never answered must fail the test, not hang it.
-    let output = Command::new("timeout")
-        .args(["60", PYTHON, "-c", &format!("{prelude}{script}")])
+    let output = bounded(PYTHON)
+        .args(["-c", &format!("{prelude}{script}")])
         .arg(socket)
         .args([env!("CARGO_BIN_EXE_plumb"), &server.name])
         .output()

@@ -107,16 +107,16 @@ fn an_honest_drive_loses_nothing_that_a_load_was_promised_over_three_cuts() {
     for cut in 0..3 {
         let run = directory.path().join(format!("run-{cut}"));
         // The rate is so low that the connection is idle at nearly every moment.
-        let load = plumb()
+        let mut load = plumb()
             .args(["load", uri, "--write", "100", "--rate", "40iops", "--sync-every", "4", "--verify"])
-            .args(["--duration", "20s", "--overwrite", "--json", "--out"])
+            .args(["--duration", "1h", "--overwrite", "--json", "--out"])
             .arg(&run)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         while server.order("status", &[])["writes"].as_u64().unwrap() < 20 * (cut + 1) {
-            std::thread::yield_now();
+            assert!(load.try_wait().unwrap().is_none(), "{}", said(&load.wait_with_output().unwrap()));
         }
         lose_power(&server, uri, false);
         let output = load.wait_with_output().unwrap();
@@ -181,10 +181,9 @@ fn an_attached_device_fails_every_request_until_it_was_closed() {
         server.order("cut", &[]);
         let status = server.order("power-on", &[]);
         let waits_for = status["device_open_across_cut"].as_array().unwrap();
-        assert!(
-            waits_for.len() == 1 && waits_for[0].as_str().unwrap().contains("open in process"),
-            "{status}"
-        );
+        // A program that another test starts at this moment has a copy of the descriptor until it runs.
+        let own = format!("open in process {} ", std::process::id());
+        assert!(waits_for.iter().any(|user| user.as_str().unwrap().contains(&own)), "{status}");
         for attempt in 0..3 {
             assert!(file.sync_all().is_err(), "direct: {direct}, sync {attempt}");
             file.write_all_at(&[3; 4096], 8192).unwrap_or_default();

@@ -7,14 +7,13 @@ use std::path::Path;
 use std::process::Output;
 
 use crate::common;
-use crate::common::{plumb, said};
+use crate::common::{bounded, plumb, said};
 use crate::drive_support;
-use crate::drive_support::{Kind, MountedFileSystem, Server, cannot_attach};
+use crate::drive_support::{Kind, LoopBinding, MountedFileSystem, Server, cannot_attach};
 
 fn drive(arguments: &[&str]) -> Output {
-    // A drive that is served by mistake must not hang the test: the limit ends it with 124.
-    let mut command = std::process::Command::new("timeout");
-    command.args(["20", env!("CARGO_BIN_EXE_plumb"), "drive"]).args(arguments).output().unwrap()
+    // A drive that is served by mistake must not hang the test.
+    bounded(env!("CARGO_BIN_EXE_plumb")).arg("drive").args(arguments).output().unwrap()
 }
 
 fn refused(arguments: &[&str], code: i32, word: &str) {
@@ -211,7 +210,7 @@ fn a_name_and_a_backing_file_are_one_drives() {
     let arguments = ["memory", "--size", "1M", "--nbd", &at("nbd"), "--backing", &at("medium")];
     let server = Server::start(&arguments);
     let second = ["serve", "memory", "--size", "1M", "--nbd", &at("nbd2"), "--backing", &at("medium")];
-    refused(&second, 4, "another drive has it");
+    refused(&second, 4, "another drive or run of plumb has it");
     refused(&["serve", "memory", "--name", &server.name, "--nbd", &at("nbd2")], 4, "already");
     refused(&["cut", &server.name, "--between", "foo..bar"], 2, "foo..bar");
     refused(&["fault", &server.name, "bogus"], 2, "bogus");
@@ -249,9 +248,8 @@ fn a_drive_that_does_not_answer_hinders_no_other_target() {
     let directory = tempfile::tempdir().unwrap();
     let load = ["load", "f", "--size", "1M", "--write", "100", "--count", "1", "--no-record"];
     signal(rustix::process::Signal::STOP);
-    let mut bounded = std::process::Command::new("timeout");
-    bounded.args(["-s", "KILL", "60"]).arg(env!("CARGO_BIN_EXE_plumb")).args(load);
-    let output = bounded.current_dir(directory.path()).output().unwrap();
+    let mut load_beside = bounded(env!("CARGO_BIN_EXE_plumb"));
+    let output = load_beside.args(load).current_dir(directory.path()).output().unwrap();
     signal(rustix::process::Signal::CONT);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
     server.detach();
@@ -271,9 +269,9 @@ fn a_mounted_drive_is_not_detached_and_the_mount_is_named() {
     assert!(said(&refused).contains(place.path().to_str().unwrap()), "{}", said(&refused));
     fs::write(place.path().join("still"), "here").unwrap();
     drop(mounted);
-    let device = server.device().to_owned();
+    let binding = LoopBinding::read(server.device()).unwrap();
     server.detach();
-    assert!(!is_bound(&device), "{device} stayed bound");
+    assert!(!binding.is_there(), "{binding:?} stayed");
 }
 
 #[test]
@@ -284,10 +282,10 @@ fn however_a_server_of_a_mounted_drive_ends_the_next_clears_up() {
     }
     for (signal, code) in [(Signal::TERM, Some(5)), (Signal::KILL, None)] {
         let server = Server::start(&["plp-nvme-ssd", "--size", "32M", "--attach"]);
-        let (name, device) = (server.name.clone(), server.device().to_owned());
-        Kind::Ext4.make(&device);
+        let (name, binding) = (server.name.clone(), LoopBinding::read(server.device()).unwrap());
+        Kind::Ext4.make(server.device());
         let place = tempfile::tempdir().unwrap();
-        let mounted = MountedFileSystem::new(Kind::Ext4, &device, place.path()).unwrap();
+        let mounted = MountedFileSystem::new(Kind::Ext4, server.device(), place.path()).unwrap();
         let pid = rustix::process::Pid::from_raw(server.pid() as i32).unwrap();
         kill_process(pid, signal).unwrap();
         let (ended, text) = server.wait();
@@ -302,13 +300,7 @@ fn however_a_server_of_a_mounted_drive_ends_the_next_clears_up() {
         // Leftovers of a killed server may be removed first by any drive that is attached at this moment.
         let is_expected = matches!((cleared.status.code(), code), (Some(2), _) | (Some(0), None));
         assert!(is_expected, "{signal:?}: {}", said(&cleared));
-        assert!(!is_bound(&device), "{signal:?}: {device} stayed bound");
+        assert!(!binding.is_there(), "{signal:?}: {binding:?} stayed");
         assert!(!Path::new("/run/plumb/attach").join(&name).exists(), "{signal:?}");
     }
-}
-
-fn is_bound(device: &str) -> bool {
-    let number = device.trim_start_matches("/dev/");
-    let file = fs::read_to_string(format!("/sys/block/{number}/loop/backing_file"));
-    file.is_ok_and(|file| file.contains("plumb"))
 }

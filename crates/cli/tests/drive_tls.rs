@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::common::{has_run, plumb, said};
+use crate::common::{bounded, has_run, plumb, said};
 use crate::drive_support;
 use crate::drive_support::papers::Authority;
 use crate::drive_support::{Server, has};
@@ -190,8 +190,8 @@ fn who_does_not_encrypt_is_told_to() {
 }
 
 fn refused(arguments: &[&str], code: i32, words: &[&str]) {
-    let output = Command::new("timeout")
-        .args(["20", env!("CARGO_BIN_EXE_plumb"), "drive", "serve", "memory", "--size", "1M"])
+    let output = bounded(env!("CARGO_BIN_EXE_plumb"))
+        .args(["drive", "serve", "memory", "--size", "1M"])
         .args(arguments)
         .output()
         .unwrap();

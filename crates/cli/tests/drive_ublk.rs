@@ -2,13 +2,14 @@
 //! to do. What it does is tested in a guest, whose kernel has the driver.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
+
+use crate::common::bounded;
 
 fn serve(arguments: &[&str]) -> Output {
-    // A drive that is served by mistake must not hang the test: the limit ends it with 124.
-    let mut command = Command::new("timeout");
-    command.args(["20", env!("CARGO_BIN_EXE_plumb"), "drive", "serve", "null", "--size", "1M"]);
-    command.args(arguments).output().expect("timeout runs")
+    // A drive that is served by mistake must not hang the test.
+    let mut command = bounded(env!("CARGO_BIN_EXE_plumb"));
+    command.args(["drive", "serve", "null", "--size", "1M"]).args(arguments).output().expect("timeout runs")
 }
 
 fn refused(arguments: &[&str], code: i32, words: &[&str]) {

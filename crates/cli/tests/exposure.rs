@@ -38,7 +38,7 @@ kill -INT $observer; wait $observer || true
 kill -STOP "$server"; cp medium worst.img; kill -CONT "$server"
 "$plumb" drive cut "$name" > /dev/null
 kill -KILL $workers
-for _ in $(seq 100); do umount live 2>/dev/null && break; sleep 0.1; done
+until umount live 2>/dev/null; do sleep 0.1; done
 "$plumb" drive power-on "$name" > /dev/null
 mount "$device" cut; cp -r cut/data cut-data; umount cut
 mount -o loop worst.img worst; cp -r worst/data worst-data; umount worst
@@ -183,7 +183,8 @@ fn what_a_simulated_drive_holds_is_said_exactly() {
     if let Some(why) = cannot_attach(&[]) {
         return plumb_testkit::skip(&why);
     }
-    let server = Server::start(&["consumer-nvme-ssd", "--size", "16M", "--attach"]);
+    // Nothing is destaged between two looks.
+    let server = Server::start(&["consumer-nvme-ssd?flash.destage_after=1000s", "--size", "16M", "--attach"]);
     let survey = || {
         let output = plumb().args(["survey", "--now", "--json", server.device()]).output().unwrap();
         let survey = document(&output);

@@ -146,7 +146,7 @@ fn whatever_happens_to_hosts_is_told_and_the_others_go_on() {
     let script = "case $0 in
         gone) echo no route to host >&2; exit 255;;
         loud) echo Welcome to this machine; exec sh -c \"$1\";;
-        hung) exec sleep 60;;
+        hung) exec sleep 3600;;
         endless) exec yes;;
         stderr) head -c 20000000 /dev/zero >&2; exec sh -c \"$1\";;
         stopped) exec 3<&0; $PLUMB agent --stdio <&3 & while [ ! -e stopped.dat ]; do sleep 0.05; done; kill -STOP $!; wait $!;;
@@ -155,8 +155,9 @@ fn whatever_happens_to_hosts_is_told_and_the_others_go_on() {
         *) exec sh -c \"$1\";;
         esac";
     let mut load = fleet("load", "well,gone,loud,hung,endless,stderr,killed,stopped,foreign,full", script);
-    load.args("--connect-timeout 10s --heartbeat 2s {host}.dat --size 16M --random --write 100".split(' '));
-    load.args(["--duration", "500ms", "--warmup", "0", "--remove-after", "--no-record"]);
+    load.args("--connect-timeout 18s --heartbeat 5s {host}.dat --size 16M --random --write 100".split(' '));
+    // Time enough for the launchers to see the file that the load makes.
+    load.args(["--duration", "5s", "--warmup", "0", "--remove-after", "--no-record"]);
     // Not made by plumb: refused there.
     std::fs::write(place.path().join("foreign.dat"), [1; 65536]).unwrap();
     load.env("PLUMB", PLUMB).current_dir(place.path());
@@ -428,7 +429,7 @@ fn hosts_are_reached_by_ssh_and_an_unknown_key_is_refused() {
     let mut load = fleet("load", "127.0.1.[1-2]", &script);
     let here = scratch();
     let watch = Watch::new(here.path());
-    load.arg(here.path().join("{host}.dat")).args(["--size", "1M", "--write", "100", "--duration", "1s"]);
+    load.arg(here.path().join("{host}.dat")).args(["--size", "1M", "--write", "100", "--duration", "5s"]);
     load.args(["--remove-after", "--no-record"]).current_dir(here.path());
     let document = answered_any(&mut load);
     watch.until(&[]);

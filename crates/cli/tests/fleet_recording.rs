@@ -15,7 +15,7 @@ fn hosts_hear_of_their_controller_whatever_its_disk_does() {
     // Whoever reads or writes what stands in the place of the distributions waits for the other side.
     let script = "mkfifo $RUN/hist.hlog 2>/dev/null; sh -c \"$1\"; touch $0.done";
     let mut load = fleet("load", "a,b", script);
-    load.args("--heartbeat 500ms {host}.dat --size 1M --write 100 --duration 5s --warmup 0".split(' '));
+    load.args("--heartbeat 2s {host}.dat --size 1M --write 100 --duration 12s --warmup 0".split(' '));
     load.args(["--remove-after", "--out"]).arg(run.path()).env("RUN", run.path()).current_dir(place.path());
     let load = crate::load_support::start(&mut load);
     watch.until(&["a.done", "b.done"]);

@@ -3,7 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Read as _;
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use crate::common::{can_mount, document, entries, holds, in_own_mounts, plumb, said};
 use crate::load_support::{LoopDevice, Place, start, stderr, wait_for};
@@ -36,6 +36,37 @@ fn a_signal_ends_it_and_keeps_what_was_measured() {
         assert_eq!(entries(place.here.path()), ["f"], "{words}: as after a whole run");
         place.json("load f --write 100 --count 10", 0);
     }
+}
+
+/// Keeps the blocks of a second run from being reported as wrong data of the storage.
+#[test]
+fn beside_a_run_that_verifies_nobody_writes_to_its_file() {
+    let place = Place::new();
+    place.json("load f --size 4M --write 100 --count 10", 0);
+    let beside_it = tempfile::tempdir().unwrap();
+    let during = |running: &str, beside: &str, code: i32| {
+        let mut child = start(&mut place.command(&format!("load f --write 50 --duration 600s {running}")));
+        let progress = wait_for("measuring", &mut child);
+        let (command, words) = beside.split_once(' ').unwrap();
+        let mut other = plumb();
+        other.args([command, "--out"]).arg(beside_it.path().join("run")).arg("--replace");
+        let output = other.args(words.split(' ')).current_dir(place.here.path()).output().unwrap();
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        child.wait().unwrap();
+        drop(progress);
+        // A warning of how busy the machine is makes 1 of 0.
+        let is_expected = output.status.code().is_some_and(|found| found == code || (code, found) == (0, 1));
+        assert!(is_expected, "{running}, {beside}: {}", said(&output));
+        said(&output)
+    };
+    let plain = "load f --write 100 --count 10";
+    let has_it = during("--verify", plain, 4);
+    assert!(has_it.contains("a run of plumb that verifies what it writes has it"), "{has_it}");
+    let fio = "fio --name=j --filename=f --rw=write --bs=4k --size=64k --verify=crc32c";
+    let writes = during("", fio, 4);
+    assert!(writes.contains("another run of plumb writes to it"), "{writes}");
+    during("", plain, 0);
+    during("--verify", "load f --count 10", 0);
 }
 
 #[test]
@@ -237,5 +268,16 @@ fn a_reader_who_leaves_is_no_failure_and_a_full_stdout_is() {
         let output = place.command(typed).stdout(full).output().unwrap();
         assert_eq!(output.status.code(), Some(5), "{typed}: {}", said(&output));
         assert!(stderr(&output).contains("cannot write to stdout"), "{typed}: {}", said(&output));
+    }
+    for typed in ["load f --count 10 --no-record", "survey .", "survey . --json", "explain", "drive list"] {
+        let mut closed = Command::new("sh");
+        closed.args(["-c", &format!("exec \"$0\" {typed} >&-")]).arg(plumb().get_program());
+        let output = closed.current_dir(place.here.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(5), "{typed}: {}", said(&output));
+        assert!(
+            stderr(&output).contains("cannot write to stdout: it is closed"),
+            "{typed}: {}",
+            said(&output)
+        );
     }
 }

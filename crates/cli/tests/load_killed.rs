@@ -10,17 +10,18 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
+use serde_json::Value;
 
 use crate::common::{document, holds, plumb, said};
 use crate::load_support::Place;
 
-/// Starts the command, and waits until a result that holds `text` has been written to the directory.
-pub(crate) fn start_until_result(run: &Path, text: &str, command: &mut Command) -> Child {
+/// Starts the command, and waits until a result of which `holds` is true has been written to the directory.
+pub(crate) fn start_until_result(run: &Path, holds: &dyn Fn(&str) -> bool, command: &mut Command) -> Child {
     let watch = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
     inotify::add_watch(&watch, run, inotify::WatchFlags::MOVED_TO).unwrap();
     let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     wait_for(&watch, "result.json");
-    while !fs::read_to_string(run.join("result.json")).unwrap().contains(text) {
+    while !holds(&fs::read_to_string(run.join("result.json")).unwrap()) {
         wait_for(&watch, "result.json");
     }
     child
@@ -48,8 +49,23 @@ fn wait_for(watch: &rustix::fd::OwnedFd, name: &str) {
 
 /// Returns a load that has recorded what it measured, and goes on.
 pub(crate) fn recording(place: &Place, typed: &str) -> Child {
+    recording_until(place, typed, |_| true)
+}
+
+/// Returns a load that has recorded a document of which `holds` is true, and goes on.
+fn recording_until(place: &Place, typed: &str, holds: fn(&Value) -> bool) -> Child {
     fs::create_dir(place.run_directory()).unwrap();
-    start_until_result(&place.run_directory(), "", &mut place.command(typed))
+    let holds = move |text: &str| holds(&serde_json::from_str(text).unwrap());
+    start_until_result(&place.run_directory(), &holds, &mut place.command(typed))
+}
+
+fn has_transactions(found: &Value) -> bool {
+    found["transactions"]["count"].as_u64() > Some(1)
+}
+
+fn has_writes_and_syncs(found: &Value) -> bool {
+    let sides = &found["targets"][0];
+    sides["write"]["ios"].as_u64() > Some(100) && sides["sync"]["ios"].as_u64() > Some(10)
 }
 
 fn report(run: &Path, format: &str) -> std::process::Output {
@@ -62,7 +78,8 @@ fn a_killed_profile_leaves_what_it_measured() {
     for profile in ["sqlite-wal", "dbf-update"] {
         let place = Place::new();
         fs::create_dir(place.path("d")).unwrap();
-        let mut child = recording(&place, &format!("load d --profile {profile} --duration 1h"));
+        let typed = format!("load d --profile {profile} --duration 1h");
+        let mut child = recording_until(&place, &typed, has_transactions);
         child.kill().unwrap();
         child.wait().unwrap();
         let run = place.run_directory();
@@ -70,7 +87,7 @@ fn a_killed_profile_leaves_what_it_measured() {
         holds("load", &found);
         assert_eq!(found["complete"], false, "{profile}");
         let transactions = &found["transactions"];
-        assert!(transactions["count"].as_u64() > Some(1), "{profile}: {found:#}");
+        assert!(has_transactions(&found), "{profile}: {found:#}");
         assert!(transactions["latency"]["p50"].as_f64() > Some(0.0), "{profile}: {transactions}");
         assert!(
             found["targets"][0]["storage"].is_object()
@@ -91,7 +108,7 @@ fn a_killed_load_leaves_what_it_measured() {
         "load sim:consumer-nvme-ssd --write 100 --sync-every 1 --duration 100h",
     ] {
         let place = Place::new();
-        let mut child = recording(&place, typed);
+        let mut child = recording_until(&place, typed, has_writes_and_syncs);
         child.kill().unwrap();
         child.wait().unwrap();
         let run = place.run_directory();
@@ -101,9 +118,7 @@ fn a_killed_load_leaves_what_it_measured() {
         assert_eq!(found["complete"], false, "{typed}");
         let is_finding = matches!(found["level"].as_str(), Some("warning" | "danger"));
         assert_eq!(output.status.code(), Some(if is_finding { 1 } else { 3 }), "{typed}: {}", said(&output));
-        let sides = &found["targets"][0];
-        let (writes, syncs) = (sides["write"]["ios"].as_u64(), sides["sync"]["ios"].as_u64());
-        assert!(writes > Some(100) && syncs > Some(10), "{typed}: {found:#}");
+        assert!(has_writes_and_syncs(&found), "{typed}: {found:#}");
         let text = String::from_utf8(report(&run, "terminal").stdout).unwrap();
         assert!(
             text.to_uppercase().contains("NOT COMPLETE") && text.contains("plumb was killed"),

@@ -56,16 +56,17 @@ make() { truncate -s "$2" i.img; "mkfs.$1" -q $3 i.img 2>/dev/null >&2 || skip "
 disk() { make ext4 48M -F; mount -o "loop${1:+,$1}" i.img m 2>/dev/null || skip "no loop device"; }
 other() { kind=$1; make "$@"; mount -o loop -t "$kind" i.img m 2>/dev/null || skip "no $kind here"; }
 memory() { mkdir -p t; mount -t tmpfs none t; }
-layers() { mkdir -p low up work o; mount -t overlay overlay -o "lowerdir=low,upperdir=${1:-up},workdir=${2:-work}$3" o \
+layers() { mkdir -p low up work o; mount -t overlay overlay -o "lowerdir=$PWD/low,upperdir=$PWD/${1:-up},workdir=$PWD/${2:-work}$3" o \
   2>/dev/null || skip "no overlay here"; }
 fuse() { need fuse2fs; make ext4 48M -F; L=$(losetup -f --show i.img); exec 9<"$L"; losetup -d "$L"; fuse2fs "$L" m -o rw \
   >/dev/null 2>&1 || skip "no FUSE here"; }
-apart() { unshare -m --propagation private sh -c "$1; touch m/f; exec 3<>m/f; echo ready; exec sleep 60" >ready 2>/dev/null & A=$!
-  trap 'kill $A 2>/dev/null || :' EXIT; for i in $(seq 100); do [ -s ready ] && break; sleep 0.05; done; [ -s ready ] || skip "no namespace"; }
+apart() { unshare -m --propagation private sh -c "$1; touch m/f; exec 3<>m/f; echo ready; exec sleep 3600" >ready 2>/dev/null & A=$!
+  trap 'kill $A 2>/dev/null || :' EXIT; until [ -s ready ]; do kill -0 $A 2>/dev/null || skip "no namespace"; sleep 0.05; done; }
 nbd() { need nbdkit; nbdkit -f -U "$PWD/n.sock" "$@" & N=$!; trap 'kill $N 2>/dev/null || :' EXIT
-  for i in $(seq 100); do [ -S n.sock ] && break; sleep 0.05; done; [ -S n.sock ] || skip "nbdkit does not start"; U="nbd+unix:///?socket=$PWD/n.sock"; }
-zram() { need zramctl; Z=$(zramctl --find --size 96M 2>/dev/null) || skip "no zram here"; mkfs.ext4 -q "$Z"; mkdir -p m; mount "$Z" m
-  trap 'umount m; zramctl -r $Z || :' EXIT; }
+  until [ -S n.sock ]; do kill -0 $N 2>/dev/null || skip "nbdkit does not start"; sleep 0.05; done; U="nbd+unix:///?socket=$PWD/n.sock"; }
+zram() { Z=$(cat /sys/class/zram-control/hot_add 2>/dev/null) || skip "no zram here"
+  trap 'umount -q m || :; echo 1 >/sys/block/zram$Z/reset && echo $Z >/sys/class/zram-control/hot_remove || :' EXIT
+  echo 96M >/sys/block/zram$Z/disksize; mkfs.ext4 -q /dev/zram$Z; mkdir -p m; mount /dev/zram$Z m; }
 bare() { printf 'case "$1" in %s get_size) echo 16777216;; can_write) exit 0;; pread) head -c "$3" /dev/zero;; pwrite) cat >/dev/null;; *) exit 2;; esac' "$1" >p.sh
   chmod +x p.sh; nbd sh "$PWD/p.sh"; }
 "#;

@@ -8,7 +8,7 @@ use crate::common::{document, holds, plumb, said, scratch};
 use serde_json::Value;
 
 /// Runs `plumb policy` without what this machine's administrators have claimed.
-fn policy(arguments: &[&str]) -> Output {
+pub(crate) fn policy(arguments: &[&str]) -> Output {
     let mut command = plumb();
     command.arg("policy").args(arguments);
     if !arguments.contains(&"--claims") {

@@ -4,9 +4,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use crate::common::{document, plumb, said, scratch};
+use crate::load_support::Zram;
+use crate::policy_documents::policy;
 use serde_json::Value;
 
 /// A loop device that is taken away at the end.
@@ -43,16 +45,6 @@ impl Drop for Loop {
         let detached = Command::new("losetup").args(["--detach", &self.node]).status();
         assert!(detached.is_ok_and(|status| status.success()), "{} stays", self.node);
     }
-}
-
-/// Runs `plumb policy` without what this machine's administrators have claimed.
-fn policy(arguments: &[&str]) -> Output {
-    let mut command = plumb();
-    command.arg("policy").args(arguments);
-    if !arguments.contains(&"--claims") {
-        command.args(["--claims", "/nonexistent/claims.toml"]);
-    }
-    command.output().unwrap()
 }
 
 /// Returns the one refusal of a plan that is about `name`.
@@ -133,13 +125,11 @@ fn write_cache(name: &str) -> String {
 
 #[test]
 fn memory_is_refused() {
-    let zram = fs::read_dir("/sys/class/block")
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .find(|name| name.starts_with("zram"));
-    let Some(zram) = zram else { return plumb_testkit::skip("there is no zram device here") };
-    let plan = all_refused(&[&zram]);
-    assert!(refusal(&plan, &zram)["reason"].as_str().unwrap().contains("memory"), "{plan}");
+    // A disk of our own: that of another test may go at any moment.
+    let Some(zram) = Zram::new(1 << 20) else { return plumb_testkit::skip("there is no zram device here") };
+    let plan = all_refused(&[&zram.path]);
+    let name = zram.path.trim_start_matches("/dev/");
+    assert!(refusal(&plan, name)["reason"].as_str().unwrap().contains("memory"), "{plan}");
 }
 
 #[test]

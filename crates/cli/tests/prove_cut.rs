@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use crate::common::{document, holds, plumb, said, scratch};
-use crate::prove_app::{is_possible, prove};
+use crate::prove_app::prove;
 use crate::prove_posix::{as_nobody, place};
+use plumb_testkit::loop_device::can_attach;
 
 /// Makes two files, of which the first is durable, and asks for the cut, which it does not survive.
 fn program(name: &str, plumb: &str) -> String {
@@ -48,7 +49,7 @@ fn the_power_is_cut_where_the_program_asks_for_it_and_nowhere_else() {
 
 #[test]
 fn a_drive_loses_its_power_on_request() {
-    if !is_possible() {
+    if !can_attach() {
         return;
     }
     let (place, name) = (scratch(), name("drive"));

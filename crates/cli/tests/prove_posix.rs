@@ -213,21 +213,28 @@ fn what_programs_leave_running_and_checkers_do_wrong_is_told_in_a_sentence() {
     std::fs::set_permissions(&flags, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
     let changes_its_mind = format!("mkdir {}/first 2>/dev/null || exit 1", flags.display());
     let acknowledges = "echo 1 > f; sync f; sync .; echo 1 > $PLUMB_ACK";
-    let leaves = format!("setsid sleep 98761 & {acknowledges}");
-    for (run, check, why) in [
-        (&*leaves, "true", "left `sleep` running when it ended, and it was killed"),
-        (acknowledges, "setsid sleep 98761 & sleep 0.2", "left `sleep` running when it ended"),
-        (acknowledges, "sleep 98761", "has not ended after 1 s and was killed"),
-        (acknowledges, &changes_its_mind, "the checker answers differently for the same state"),
-        ("echo 1 > f", "true", "nothing was acknowledged"),
+    // A program that shows a text when it has begun, and then waits for ever.
+    let text = flags.join("text").display().to_string();
+    std::fs::write(&text, "it runs\n").unwrap();
+    let made = Command::new("mkfifo").args(["-m", "666"]).arg(flags.join("hold")).status().unwrap();
+    assert!(made.success());
+    let hangs = format!("cat {text} {}/hold", flags.display());
+    let lingers = format!("mkfifo {text}.$$; setsid {hangs} >{text}.$$ & head -n 1 {text}.$$ >&2");
+    let leaves = format!("{lingers}; {acknowledges}");
+    for (run, check, limit, why) in [
+        (&*leaves, "true", "10m", "left `cat` running when it ended, and it was killed"),
+        (acknowledges, &*lingers, "10m", "left `cat` running when it ended"),
+        (acknowledges, &*hangs, "1s", "has not ended after 1 s and was killed"),
+        (acknowledges, &*changes_its_mind, "10m", "the checker answers differently for the same state"),
+        ("echo 1 > f", "true", "10m", "nothing was acknowledged"),
     ] {
-        let arguments =
-            ["app", "--json", "--no-record", "--fs", "posix", "--check-timeout", "1s", "--workers", "1"];
-        let output = as_nobody(place.path(), &[&arguments[..], &["--run", run, "--check", check]].concat());
+        let arguments = ["app", "--json", "--no-record", "--fs", "posix", "--workers", "1"];
+        let case = ["--check-timeout", limit, "--run", run, "--check", check];
+        let output = as_nobody(place.path(), &[&arguments[..], &case].concat());
         assert_eq!(output.status.code(), Some(3), "{run}, {check}: {}", said(&output));
         let because = document(&output)["incomplete_because"].to_string();
         assert!(because.contains(why), "{run}, {check}: {because}");
-        assert!(!runs("98761"), "{run}, {check}: left running");
+        assert!(!runs(&text), "{run}, {check}: left running");
     }
 }
 

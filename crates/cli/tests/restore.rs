@@ -15,7 +15,7 @@ fn run(script: &str) -> Output {
         serve() { mkfifo /run/$1; $plumb drive serve null --name $1 --size 16M --attach --json >/run/$1 & server=$!; \
         head -c 1 /run/$1 >/dev/null; }; ";
     let place = scratch();
-    in_own_mounts(&format!("{functions}{script}"), place.path())
+    in_own_mounts(&format!("export functions='{functions}'; eval \"$functions\"; {script}"), place.path())
 }
 
 /// Returns kind and outcome of everything that is named after the drive `dead` or `alive`.
@@ -59,6 +59,20 @@ fn a_command_that_takes_away_what_a_killed_server_left_says_so_once() {
     let output = run("serve dead; kill -9 $server; wait $server || true; $plumb drive detach dead");
     let told = said(&output);
     assert!(told.contains("what it left behind was removed") && !told.contains("`plumb restore`"), "{told}");
+}
+
+#[test]
+fn a_living_drive_of_the_same_name_in_another_namespace_is_left_alone() {
+    if !can_mount() {
+        return;
+    }
+    let other =
+        "eval \"$functions\"; serve dead; kill -9 $server; wait $server || true; $plumb drive detach dead";
+    let output = run(&format!(
+        "serve dead; alive=$server; unshare --mount --propagation slave sh -euc '{other}'; \
+         $plumb drive status dead >/dev/null; kill $alive; wait $alive"
+    ));
+    assert!(output.status.success() && !said(&output).contains("in use"), "{}", said(&output));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::common::{document, plumb, said, scratch};
+use plumb_testkit::program::fio_is_here;
 use serde_json::Value;
 
 /// Returns `plumb load` with these arguments, in `place`, as one document.
@@ -38,14 +39,6 @@ fn notes(document: &Value) -> String {
         .map(|note| note.as_str().unwrap())
         .collect::<Vec<_>>()
         .join("\n")
-}
-
-fn fio_is_here() -> bool {
-    let here = Command::new("fio").arg("--version").output().is_ok_and(|output| output.status.success());
-    if !here {
-        plumb_testkit::skip("there is no fio");
-    }
-    here
 }
 
 /// Lets fio write a file and a trace of that, and says what it did.

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use clap::{Args, Subcommand, ValueEnum};
 use plumb_block::{Bytes, Nanos};
 use plumb_cache::{Layout, Mode, Uuid};
-use plumb_targets::cache::{Sleep, Tuning};
+use plumb_caches::{Sleep, Tuning};
 
 use super::exports::ExportArguments;
 use super::output::PrintFormat;

@@ -176,15 +176,14 @@ pub(crate) fn with_observer<T>(
 ///
 /// `quiet` leaves out what is no error.
 pub(crate) fn say_end(trial: &Trial, quiet: bool) {
-    let remark = match &trial.ended {
+    let say = |line: &String| terminal::say(&format!("plumb: {line}"));
+    match &trial.ended {
         TrialEnded::Interrupted => {
-            let is_recorded = trial.run_directory.is_some();
-            Some(terminal::so_far("interrupted", "the results so far", is_recorded))
+            terminal::say_so_far("interrupted", "the results so far", trial.run_directory.is_some());
         }
-        ended => ended.reason(),
-    };
-    let said = remark.into_iter().chain(trial.left_behind.iter().filter(|_| !quiet).cloned());
-    said.for_each(|line| terminal::say(&format!("plumb: {line}")));
+        ended => ended.reason().iter().for_each(say),
+    }
+    trial.left_behind.iter().filter(|_| !quiet).for_each(say);
     if let Some(directory) = trial.run_directory.as_ref().filter(|_| !quiet) {
         terminal::say_report(Some(&directory.display().to_string()));
     }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use plumb_block::FailureKind;
-use plumb_serve::named::{NbdAddress, ServiceError, ServiceOptions};
-use plumb_serve::nbd::server::PATH_MAX_BYTES;
+use plumb_serve::named::{Controls, Service, ServiceError, ServiceOptions};
+use plumb_serve::nbd::server::{ListenAddress, PATH_MAX_BYTES};
 use plumb_serve::nbd::tls::ServerTls;
 use plumb_state::places::kernel_file_system;
 use plumb_state::whole_file::parent_of;
 
 use crate::arguments::exports::ExportArguments;
 use crate::exit::{Refusal, refuse_if};
-use crate::terminal;
+use crate::{stop, terminal};
 
 /// Returns a service that is reached as was typed, without a name yet. `what` is served.
 pub(super) fn service_options(arguments: &ExportArguments, what: &str) -> anyhow::Result<ServiceOptions> {
@@ -35,7 +35,7 @@ pub(super) fn service_options(arguments: &ExportArguments, what: &str) -> anyhow
 }
 
 /// Returns where NBD is to be served.
-fn addresses(arguments: &ExportArguments) -> anyhow::Result<Vec<NbdAddress>> {
+fn addresses(arguments: &ExportArguments) -> anyhow::Result<Vec<ListenAddress>> {
     let mut addresses = Vec::new();
     for path in &arguments.nbd {
         if path.to_string_lossy().contains("://") {
@@ -46,10 +46,10 @@ fn addresses(arguments: &ExportArguments) -> anyhow::Result<Vec<NbdAddress>> {
         }
         let path = std::path::absolute(path).context("--nbd")?;
         takes_socket(&path)?;
-        addresses.push(NbdAddress::Unix(path));
+        addresses.push(ListenAddress::Unix(path));
     }
-    addresses.extend(arguments.nbd_tcp.iter().copied().map(NbdAddress::Tcp));
-    let is_repeated = |(at, address): (usize, &NbdAddress)| addresses[..at].contains(address);
+    addresses.extend(arguments.nbd_tcp.iter().copied().map(ListenAddress::Tcp));
+    let is_repeated = |(at, address): (usize, &ListenAddress)| addresses[..at].contains(address);
     if addresses.iter().enumerate().any(is_repeated) {
         return Err(Refusal::new(FailureKind::Usage, "--nbd or --nbd-tcp names one place twice").into());
     }
@@ -82,17 +82,17 @@ fn takes_socket(path: &Path) -> Result<(), Refusal> {
 }
 
 /// Returns how TCP is to be encrypted, which it must be beyond this machine.
-fn encryption(arguments: &ExportArguments, addresses: &[NbdAddress]) -> anyhow::Result<Option<ServerTls>> {
+fn encryption(arguments: &ExportArguments, addresses: &[ListenAddress]) -> anyhow::Result<Option<ServerTls>> {
     let Some(directory) = &arguments.tls_certificates else {
-        return match addresses.iter().find(|address| address.is_beyond_this_machine()) {
-            Some(NbdAddress::Tcp(address)) => {
+        return match addresses.iter().find_map(ListenAddress::beyond_this_machine) {
+            Some(address) => {
                 let message = format!(
                     "--nbd-tcp {address}: other machines could read and write the drive: give --tls-certificates DIR, or an \
                      address of this machine alone, such as 127.0.0.1"
                 );
                 Err(Refusal::new(FailureKind::Refused, message).into())
             }
-            _ => Ok(None),
+            None => Ok(None),
         };
     };
     let directory = std::path::absolute(directory).context("--tls-certificates")?;
@@ -106,6 +106,13 @@ fn encryption(arguments: &ExportArguments, addresses: &[NbdAddress]) -> anyhow::
 /// Returns true if the kernel is to have it.
 const fn is_block_device(arguments: &ExportArguments) -> bool {
     arguments.attach || arguments.ublk
+}
+
+/// Has a signal that ends the process at once say which block device stays.
+pub(super) fn name_what_stays<C: Controls>(service: &Service<C>) {
+    if let Some(device) = service.block_device() {
+        stop::say_at_once(&format!("{device} stays until `plumb restore` removes it"));
+    }
 }
 
 pub(super) fn refusal(error: ServiceError) -> Refusal {

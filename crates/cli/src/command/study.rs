@@ -94,9 +94,7 @@ pub(crate) fn run(arguments: &StudyArguments) -> anyhow::Result<Exit> {
     })?;
     terminal::show(&document, format, arguments.detail.style())?;
     if let Some(why) = ended.reason() {
-        let is_recorded = document.run_directory.is_some();
-        let so_far = terminal::so_far(&why, "the chapters until then", is_recorded);
-        terminal::say(&format!("plumb: {so_far}"));
+        terminal::say_so_far(&why, "the chapters until then", document.run_directory.is_some());
     }
     terminal::say_report(document.run_directory.as_ref());
     Ok(exit_of_end(&ended).and(exit::of_study(&document)))

@@ -8,7 +8,7 @@ use plumb_linux::recorded;
 use plumb_linux::tree::{LiveTree, Tree};
 use plumb_path::{LayerKind, Survey, Target, UntornPage, WritePath, text_of};
 use plumb_report::{Kind, levels};
-use plumb_targets::{Servers, cache, open_foreign};
+use plumb_targets::{Servers, open_foreign};
 use plumb_text::printable;
 
 use crate::arguments::survey::SurveyArguments;
@@ -111,10 +111,10 @@ fn read(
 /// Returns the path to a device that the kernel does not know; `None` if it does. A cache that was made is
 /// not opened for it: it may be served.
 fn of_device(target: &Path) -> anyhow::Result<Option<Survey>> {
-    if let Some(survey) = cache::survey(&target.to_string_lossy())? {
+    if let Some(survey) = plumb_caches::survey(&target.to_string_lossy())? {
         return Ok(Some(survey));
     }
-    Ok(open_foreign(target.as_os_str())?.and_then(|device| device.survey()))
+    Ok(open_foreign(target.as_os_str())?.and_then(|device| plumb_targets::survey(&device)))
 }
 
 /// Refuses to record what the kernel does not show, or to say what a power cut would take from it.

@@ -5,10 +5,10 @@ use clap::builder::PossibleValuesParser;
 use clap::{Command, ValueEnum};
 use clap_complete::Shell;
 use plumb_block::FailureKind;
+use plumb_caches::CacheConfig;
 use plumb_serve::named::registry;
 use plumb_sim::model::Model;
 use plumb_state::places;
-use plumb_targets::cache::{self, CacheConfig};
 
 use super::form::{Form, command};
 use crate::arguments::names::Names;
@@ -46,7 +46,7 @@ impl Names {
             Self::ProofDrives => {
                 plumb_prove::profile::PROFILES.iter().map(|(name, _)| (*name).to_owned()).collect()
             }
-            Self::Caches => CacheConfig::names(&cache::directory())?,
+            Self::Caches => CacheConfig::names(&plumb_caches::directory())?,
             Self::Drives => registry::names(&places::run())?,
         })
     }

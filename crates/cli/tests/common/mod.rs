@@ -16,6 +16,13 @@ pub(crate) fn plumb() -> Command {
     command
 }
 
+/// Returns a command that is killed after ten minutes: whatever hangs fails its test.
+pub(crate) fn bounded(program: &str) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", "600", program]);
+    command
+}
+
 /// Debian's python, which has its modules. The `python3` in PATH may be a script that looks for one, which
 /// takes longer than the checks of the tests.
 pub(crate) const PYTHON: &str = "/usr/bin/python3";

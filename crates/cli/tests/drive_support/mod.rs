@@ -3,7 +3,7 @@
 
 pub(crate) mod papers;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufReader, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+pub(crate) use plumb_testkit::loop_device::cannot_attach;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde_json::Value;
@@ -112,18 +113,6 @@ impl Drop for Server {
     }
 }
 
-/// Returns why drives cannot be attached and mounted here, if so.
-pub(crate) fn cannot_attach(programs: &[&str]) -> Option<String> {
-    if !rustix::process::geteuid().is_root() {
-        return Some("attaching takes root".to_owned());
-    }
-    if let Some(missing) = ["/dev/fuse", "/dev/loop-control"].iter().find(|path| !Path::new(path).exists()) {
-        return Some(format!("there is no {missing}"));
-    }
-    let is_missing = |name: &&&str| Command::new(name).arg("--version").output().is_err();
-    programs.iter().find(is_missing).map(|name| format!("there is no {name}"))
-}
-
 /// A file system that can be made on a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -199,8 +188,31 @@ impl MountedFileSystem {
     }
 }
 
+/// One use of a loop device: another test may have the device a moment after it is free.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct LoopBinding {
+    /// Name of the device below /sys/block.
+    name: String,
+    /// Value of `diskseq`, which rises each time the device is bound.
+    sequence: String,
+}
+
+impl LoopBinding {
+    /// Returns the present use of the device; `None` if nothing is bound to it.
+    pub(crate) fn read(device: &str) -> Option<Self> {
+        let name = device.trim_start_matches("/dev/").to_owned();
+        fs::metadata(format!("/sys/block/{name}/loop")).ok()?;
+        let sequence = fs::read_to_string(format!("/sys/block/{name}/diskseq")).ok()?;
+        Some(Self { name, sequence })
+    }
+
+    pub(crate) fn is_there(&self) -> bool {
+        Self::read(&self.name).as_ref() == Some(self)
+    }
+}
+
 /// Time that the mount of a server that another test has killed may stay.
-const DEAD_MAX: Duration = Duration::from_secs(10);
+const DEAD_MAX: Duration = Duration::from_secs(600);
 
 /// Runs a program that looks at all mounts, as those of btrfs do: it fails while one is that of a server that
 /// another test has just killed, and runs again then.

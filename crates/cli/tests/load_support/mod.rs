@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
+pub(crate) use plumb_testkit::program::run as system;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -100,16 +101,6 @@ pub(crate) fn wait_for(phase: &str, child: &mut Child) -> BufReader<ChildStderr>
     panic!("it ended before {phase}");
 }
 
-/// Runs a command of the system; its output, or why not.
-pub(crate) fn system(program: &str, arguments: &[&str]) -> Result<String, String> {
-    let output =
-        Command::new(program).args(arguments).output().map_err(|error| format!("{program}: {error}"))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    }
-    Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim()))
-}
-
 /// A loop device of our own. It is set to vanish with its last opener, so nothing stays after SIGKILL.
 pub(crate) struct LoopDevice {
     pub(crate) path: String,
@@ -190,8 +181,9 @@ impl Zram {
     /// Returns a disk of `bytes`, if this machine gives one.
     pub(crate) fn new(bytes: u64) -> Option<Self> {
         let number = std::fs::read_to_string("/sys/class/zram-control/hot_add").ok()?.trim().to_owned();
+        // A program that looks for an unused one may have taken it already: then it is not ours to remove.
+        std::fs::write(format!("/sys/block/zram{number}/disksize"), bytes.to_string()).ok()?;
         let disk = Self { path: format!("/dev/zram{number}"), number };
-        std::fs::write(format!("/sys/block/zram{}/disksize", disk.number), bytes.to_string()).ok()?;
         Path::new(&disk.path).exists().then_some(disk)
     }
 }

@@ -1,15 +1,12 @@
 //! `plumb cache replace-leg`, `replace-log` and `grow`: what changes the log of a cache, served or not.
 
-use std::sync::Arc;
-use std::time::Instant;
-
 use anyhow::anyhow;
 use plumb_block::{Bytes, FailureKind, RealClock, Time};
 use plumb_cache::MissingLegs;
+use plumb_caches::{CacheConfig, CacheOrder, CacheStatus, DevicePlace, NamedCache, Opening};
 use plumb_report::Format;
 use plumb_report::progress::{CacheActivity, laying_out, writing_back};
 use plumb_serve::named::control::Order;
-use plumb_targets::cache::{CacheConfig, CacheOrder, CacheStatus, DevicePlace, NamedCache, Opening};
 
 use super::laying_out::watched;
 use super::orders::{config, order};
@@ -120,7 +117,7 @@ fn changed(
     if let Some(before) = look()?
         && let Some(now) = give()?
     {
-        let begun = Instant::now();
+        let begun = RealClock::start();
         let what = |now: &CacheStatus, first: Bytes| match now.log_error {
             Some(_) => writing_back(now, first),
             None => laying_out(now, begun),
@@ -130,7 +127,7 @@ fn changed(
         let end = followed(now, &look)?;
         return Ok(end.map(|end| (before, end)));
     }
-    let time = Time::Real(Arc::new(RealClock::start()));
+    let time = Time::real();
     // The device to be replaced may be gone. Another one may have the only copy.
     let degraded = match given {
         CacheOrder::ReplaceLeg { leg, .. } => MissingLegs::Without(*leg),

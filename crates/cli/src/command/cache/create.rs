@@ -1,11 +1,11 @@
 //! `plumb cache create`.
 
 use plumb_block::{Bytes, FailureKind};
+use plumb_caches::{
+    AdoptWanted, CacheConfig, CacheStatus, CreateWanted, DevicePlace, LayoutObserver, Tuning,
+};
 use plumb_report::Format;
 use plumb_targets::Permission;
-use plumb_targets::cache::{
-    self, AdoptWanted, CacheConfig, CacheStatus, CreateWanted, DevicePlace, LayoutObserver, Tuning,
-};
 
 use super::laying_out::watched;
 use super::status;
@@ -17,9 +17,11 @@ use crate::{stop, terminal};
 pub(super) fn adopt(arguments: &AdoptArguments, format: Format) -> anyhow::Result<Exit> {
     let AdoptArguments { name, backing, log, mode, unmarked } = arguments;
     let mode = mode.map(Into::into);
-    let is_known = CacheConfig::load(&cache::directory(), name).is_ok();
-    let adopted =
-        cache::adopt(&cache::directory(), AdoptWanted { name, backing, log, mode, unmarked: *unmarked })?;
+    let is_known = CacheConfig::load(&plumb_caches::directory(), name).is_ok();
+    let adopted = plumb_caches::adopt(
+        &plumb_caches::directory(),
+        AdoptWanted { name, backing, log, mode, unmarked: *unmarked },
+    )?;
     if mode.is_none() && !is_known {
         terminal::say(&format!(
             "plumb: {name} will be served in the mode {}: its devices do not record the earlier mode \
@@ -56,8 +58,9 @@ pub(super) fn run(arguments: &CreateArguments, format: Format) -> anyhow::Result
         discard_dirty: arguments.discard_dirty,
     };
     let interrupted = stop::on_signals()?;
-    let create =
-        |laying_out: &mut LayoutObserver<'_>| cache::create(&cache::directory(), &wanted, Some(laying_out));
+    let create = |laying_out: &mut LayoutObserver<'_>| {
+        plumb_caches::create(&plumb_caches::directory(), &wanted, Some(laying_out))
+    };
     let config = watched(&interrupted, create)?;
     for warning in CacheStatus::unserved(&config).warnings {
         terminal::say(&format!("plumb: warning: {warning}"));

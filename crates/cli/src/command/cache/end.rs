@@ -1,14 +1,12 @@
 //! `plumb cache drain`, `stop` and `detach`: what leads to a cache that holds nothing, or no longer exists.
 
-use std::sync::Arc;
-
-use plumb_block::{FailureKind, RealClock, Time};
+use plumb_block::{Bytes, FailureKind, Time};
 use plumb_cache::Uuid;
+use plumb_caches::{CacheOrder, CacheStatus, DiscardedCache, NamedCache, Opening};
 use plumb_report::Format;
 use plumb_report::document::cache::{CacheDetached, CacheShown};
 use plumb_report::progress::{CacheActivity, writing_back};
 use plumb_serve::named::control::Order;
-use plumb_targets::cache::{self, CacheOrder, CacheStatus, DiscardedCache, NamedCache, Opening};
 use plumb_text::shell_word;
 
 use super::orders::{config, order};
@@ -40,10 +38,32 @@ pub(super) fn drain(name: &str, format: Format) -> anyhow::Result<Exit> {
     }
 }
 
+/// Has a served cache whose log `is_lost` with its server write everything back. The server does so itself
+/// before it ends; here progress is seen. Returns false if that is interrupted.
+fn write_back_deleted_log(name: &str, is_lost: impl Fn(&CacheStatus) -> bool) -> anyhow::Result<bool> {
+    // A server that does not answer gets the order to end all the same.
+    let Some(now) = order(name, &Order::Status).ok().flatten() else { return Ok(true) };
+    let is_needed = is_lost(&now) && now.serves() && now.only_in_log() > Bytes(0);
+    if !is_needed || now.backing.is_deleted {
+        return Ok(true);
+    }
+    let stop = signals::on_signals()?;
+    let Some(now) = order(name, &Order::Own(CacheOrder::Drain))? else { return Ok(true) };
+    let look = || -> anyhow::Result<_> { Ok(order(name, &Order::Status)?) };
+    // The server says why it cannot end then.
+    let is_over = |now: &CacheStatus| !now.draining || !now.serves() || now.write_back_error.is_some();
+    let followed = CacheActivity { look: &look, is_over: &is_over, what: &writing_back };
+    Ok(followed.end(now, &stop)?.is_some())
+}
+
 /// Stops serving.
 pub(super) fn stop(name: &str, cut_off: bool, format: Format) -> anyhow::Result<Exit> {
     let config = config(name)?;
-    let Some(end) = order(name, &Order::Detach { cut_off })? else {
+    // Another device of a mirror keeps what the log holds.
+    if !write_back_deleted_log(name, |now| now.has_no_named_log(config.layout))? {
+        return Ok(Exit::NOT_MEASURED);
+    }
+    let Some(end) = order(name, &Order::Detach { cut_off, identity: None })? else {
         return status::show(CacheStatus::unserved(&config), format);
     };
     let none = CacheStatus { device: None, nbd: None, nbd_uris: Vec::new(), control: None, pid: None, ..end };
@@ -81,13 +101,20 @@ pub(super) fn detach(
     let AcceptedLosses { discard_dirty, give_up_unreadable } = losses;
     let gives_up = config.is_meant(give_up_unreadable)?;
     // Whoever uses it is named before anything is written back, and nobody writes while that goes on.
-    order(name, &Order::Detach { cut_off })?;
-    let (mut given_up, mut is_backing_gone) = (0, false);
-    match discard_dirty {
+    if discard_dirty.is_none() && !write_back_deleted_log(name, CacheStatus::has_deleted_log)? {
+        return Ok(Exit::NOT_MEASURED);
+    }
+    let end = order(name, &Order::Detach { cut_off, identity: None })?;
+    // There is no log to be opened again.
+    let is_written_back = end.is_some_and(|end| end.has_deleted_log() && end.is_written_back());
+    let was_detached = plumb_caches::was_detached(&config);
+    let (mut given_up, mut is_backing_gone) = (was_detached.unwrap_or(0), false);
+    let has_no_log = is_written_back || was_detached.is_some();
+    match discard_dirty.or(Some(config.uuid).filter(|_| has_no_log)) {
         Some(uuid) => {
             let DiscardedCache { not_erased, backing_gone } =
-                cache::discard(&cache::directory(), name, uuid)?;
-            if let Some(why) = backing_gone {
+                plumb_caches::discard(&plumb_caches::directory(), name, uuid)?;
+            if let Some(why) = backing_gone.filter(|_| was_detached.is_none()) {
                 is_backing_gone = true;
                 terminal::say(&format!(
                     "plumb: the backing device is missing, so its mark was not removed: {why}; if it comes \
@@ -98,8 +125,9 @@ pub(super) fn detach(
             not_erased.iter().for_each(|why| say_not_erased(uuid, why));
         }
         None => {
-            let time = Time::Real(Arc::new(RealClock::start()));
+            let time = Time::real();
             let open = NamedCache::open(config.clone(), Opening::STRICT, &time)?;
+            open.found_elsewhere(&config).iter().for_each(|found| terminal::say(&format!("plumb: {found}")));
             open.begin_to_detach();
             let look = || -> anyhow::Result<_> { Ok(Some(CacheStatus::open(&open))) };
             let followed =
@@ -117,7 +145,7 @@ pub(super) fn detach(
         name: name.to_owned(),
         uuid: config.uuid.to_string(),
         backing: config.backing,
-        discarded: discard_dirty.is_some(),
+        discarded: discard_dirty.is_some() && was_detached.is_none(),
         given_up_bytes: given_up,
         is_backing_gone,
     };

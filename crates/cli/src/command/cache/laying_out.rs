@@ -4,9 +4,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plumb_block::{Bytes, FailureKind};
+use plumb_caches::LayoutObserver;
 use plumb_load::Phase;
 use plumb_report::progress::Bar;
-use plumb_targets::cache::LayoutObserver;
 
 use crate::exit::Refusal;
 

@@ -1,9 +1,9 @@
 //! `plumb cache status --tui`: what clients ask of caches, and what the caches write back, as it happens.
 
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use plumb_block::FailureKind;
+use plumb_block::{Clock as _, FailureKind, RealClock};
 use plumb_report::tui::{LiveSample, LiveTerminal, LiveView};
 
 use super::status;
@@ -20,7 +20,7 @@ pub(super) fn run(name: Option<&str>) -> anyhow::Result<Exit> {
         Refusal::new(FailureKind::Usage, format!("--tui: there is no live view: {error}"))
     })?;
     let mut view = LiveView::new("plumb cache status", terminal::style_of_stderr());
-    let begun = Instant::now();
+    let clock = RealClock::start();
     view.feed(LiveSample::of_caches(&first, 0.0));
     while !stop.load(Ordering::Acquire) {
         terminal.draw(&view)?;
@@ -28,7 +28,7 @@ pub(super) fn run(name: Option<&str>) -> anyhow::Result<Exit> {
             break;
         }
         let now: Vec<_> = first.iter().filter_map(|known| status::read(&known.name).ok()).collect();
-        view.feed(LiveSample::of_caches(&now, begun.elapsed().as_secs_f64()));
+        view.feed(LiveSample::of_caches(&now, clock.now().as_secs_f64()));
     }
     Ok(Exit::Done)
 }

@@ -11,8 +11,8 @@ mod orders;
 mod serve;
 mod status;
 
+use plumb_caches::CacheOrder;
 use plumb_report::{Format, Kind};
-use plumb_targets::cache::CacheOrder;
 
 use self::end::AcceptedLosses;
 use crate::arguments::cache::{CacheArguments, CacheCommand};

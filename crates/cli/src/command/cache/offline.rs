@@ -1,12 +1,10 @@
 //! `plumb cache verify` and `recover`: a cache that is not served is opened, and closed again.
 
-use std::sync::Arc;
-
-use plumb_block::{FailureKind, RealClock, Time};
+use plumb_block::{FailureKind, Time};
 use plumb_cache::{Cache, LegState, MissingLegs, Uuid};
+use plumb_caches::{CacheConfig, CacheStatus, NamedCache, Opening};
 use plumb_report::Format;
 use plumb_serve::named::control::Order;
-use plumb_targets::cache::{CacheConfig, CacheStatus, NamedCache, Opening};
 use plumb_text::shell_word;
 
 use super::orders::{config, order};
@@ -36,7 +34,7 @@ fn unserved(name: &str) -> anyhow::Result<CacheConfig> {
 pub(super) fn look(name: &str, give_up_lost: Option<Uuid>, format: Format) -> anyhow::Result<Exit> {
     let config = unserved(name)?;
     let gives_up = config.is_meant(give_up_lost)?;
-    let time = Time::Real(Arc::new(RealClock::start()));
+    let time = Time::real();
     let opening = Opening { gives_up_lost: gives_up, ..Opening::STRICT };
     let any = Opening { degraded: MissingLegs::Any, ..opening };
     let found = NamedCache::look(config.clone(), any, &time)?;
@@ -60,7 +58,7 @@ pub(super) fn look(name: &str, give_up_lost: Option<Uuid>, format: Format) -> an
 pub(super) fn recover(name: &str, give_up_lost: Option<Uuid>, format: Format) -> anyhow::Result<Exit> {
     let config = unserved(name)?;
     let gives_up = config.is_meant(give_up_lost)?;
-    let time = Time::Real(Arc::new(RealClock::start()));
+    let time = Time::real();
     let opening = Opening { gives_up_lost: gives_up, ..Opening::STRICT };
     let open = NamedCache::open(config, opening, &time)?;
     let found = CacheStatus::open(&open);

@@ -3,16 +3,16 @@
 use anyhow::Context as _;
 use plumb_block::FailureKind;
 use plumb_cache::MissingLegs;
+use plumb_caches::{CacheStatus, Opening, serve_cache, sockets};
 use plumb_report::Format;
 use plumb_serve::named::control::Order;
 use plumb_serve::named::{Ending, ServiceOptions, registry};
-use plumb_targets::cache::{CacheStatus, Opening, block_device_identity, serve_cache, sockets};
 use plumb_text::shell_word;
 
 use super::orders::{config, order};
 use super::status;
 use crate::arguments::cache::ServeArguments;
-use crate::command::serving::{refusal, service_options};
+use crate::command::serving::{name_what_stays, refusal, service_options};
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
 
@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<
     let [stop, cut_off] = stop::on_signals_twice()?;
     let ublk = arguments.exports.ublk.then(|| plumb_serve::named::UblkExport {
         recover: None,
-        contents: Some(block_device_identity(&config)),
+        contents: Some(config.block_device_identity()),
         keeps_acknowledged: true,
     });
     let service = ServiceOptions { directory, name: Some(name.clone()), ublk, ..service };
@@ -40,6 +40,7 @@ pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<
     let discards_backing_writes = config.is_meant(arguments.discard_backing_writes)?;
     let opening = Opening { degraded, discards_backing_writes, ..Opening::STRICT };
     let service = serve_cache(config, opening, service).map_err(refusal)??;
+    name_what_stays(&service);
     // Once it serves: whoever waits for the device need not wait until all memory is there.
     stay_in_memory();
     let schema = CacheStatus::SCHEMA_SERVE.to_owned();

@@ -1,9 +1,9 @@
 //! `plumb cache status` and `plumb cache mode`: how caches are.
 
+use plumb_caches::{CacheConfig, CacheOrder, CacheStatus, Tuning};
 use plumb_report::Format;
 use plumb_report::document::cache::{CacheShown, CachesShown};
 use plumb_serve::named::control::Order;
-use plumb_targets::cache::{self, CacheConfig, CacheOrder, CacheStatus, Tuning};
 
 use super::orders::{config, order};
 use crate::arguments::cache::TuningArguments;
@@ -23,7 +23,7 @@ pub(super) fn all(name: Option<&str>) -> anyhow::Result<(Vec<CacheStatus>, Exit)
         return Ok((vec![read(name)?], Exit::Done));
     }
     let mut found = (Vec::new(), Exit::Done);
-    for name in CacheConfig::names(&cache::directory())? {
+    for name in CacheConfig::names(&plumb_caches::directory())? {
         match read(&name) {
             Ok(status) => found.0.push(status),
             Err(error) => found.1 = found.1.and(exit::say(&error)),
@@ -37,7 +37,7 @@ fn finding(status: &CacheStatus) -> Exit {
     let failed =
         status.state.as_ref().is_some_and(|state| !["recovering", "serving", "stopped"].contains(&&**state));
     let is_lost = status.legs.iter().any(|leg| ["lost", "deleted"].contains(&&*leg.state));
-    if failed || is_lost { Exit::Finding } else { finding_of_data(status) }
+    if failed || is_lost || status.backing.is_deleted { Exit::Finding } else { finding_of_data(status) }
 }
 
 /// Returns the exit code for the data that a cache alone holds: a finding if not all of it can be read and
@@ -84,7 +84,7 @@ pub(super) fn change(name: &str, given: &CacheOrder, format: Format) -> anyhow::
         Some(status) => status,
         None => {
             let config = given.configured(config)?;
-            config.save(&cache::directory())?;
+            config.save(&plumb_caches::directory())?;
             CacheStatus::unserved(&config)
         }
     };

@@ -90,7 +90,8 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "PERCENT", default_value = "95%", value_parser = confidence)]
     pub(super) confidence: f64,
 
-    /// The figure that decides; default iops, or p99 where operations start on a schedule
+    /// The figure that decides; default iops, or bytes-per-second where block sizes differ, or p99 where
+    /// operations start on a schedule
     #[arg(long, value_name = "FIGURE", value_parser = figure)]
     pub(super) figure: Option<String>,
 

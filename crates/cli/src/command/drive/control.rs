@@ -10,7 +10,7 @@ use plumb_serve::named::{forget, registry};
 use plumb_sim::cut::{CutWhen, CutWhenError};
 use plumb_sim::fault::Fault;
 use plumb_state::places;
-use plumb_targets::served_drive::DriveOrder;
+use plumb_targets::served_drive::{DriveOrder, DriveStatus};
 
 use crate::arguments::drive::{CutArguments, DriveCommand, FaultArguments};
 use crate::exit::{Exit, Refusal};
@@ -25,17 +25,26 @@ pub(super) fn run(command: &DriveCommand, format: Format) -> anyhow::Result<Exit
         DriveCommand::PowerOn { name } => (name, Order::Own(DriveOrder::PowerOn)),
         DriveCommand::Set { name, wce } => (name, Order::Own(DriveOrder::Set { wce: wce.is_on() })),
         DriveCommand::Fault(fault) => (&fault.name, Order::Own(of_fault(fault)?)),
-        DriveCommand::Detach(detach) => (&detach.name, Order::Detach { cut_off: detach.cut_off }),
+        DriveCommand::Detach(detach) => {
+            (&detach.name, Order::Detach { cut_off: detach.cut_off, identity: None })
+        }
         DriveCommand::List | DriveCommand::Show(_) | DriveCommand::Serve(_) => return Ok(Exit::Done),
     };
     match give(&places::run(), name, &order) {
         Err(ControlError::Gone { name }) if matches!(order, Order::Detach { .. }) => clear_up(&name, format)?,
         status => {
-            let is_gone = matches!(order, Order::Detach { .. });
-            terminal::show_status(&DriveShown { status: status?, is_gone }, format)?;
+            let (status, is_gone) = (status?, matches!(order, Order::Detach { .. }));
+            let exit = finding(&status);
+            terminal::show_status(&DriveShown { status, is_gone }, format)?;
+            return Ok(if matches!(order, Order::Status) { exit } else { Exit::Done });
         }
     }
     Ok(Exit::Done)
+}
+
+/// Returns the exit code for the state of a drive: contents that go with its server are a finding.
+const fn finding(status: &DriveStatus) -> Exit {
+    if status.is_medium_deleted { Exit::Finding } else { Exit::Done }
 }
 
 /// Takes away what a killed process has left of its drive.
@@ -86,13 +95,14 @@ fn of_fault(arguments: &FaultArguments) -> anyhow::Result<DriveOrder> {
 /// Returns all drives of this user; those whose process is gone are named on stderr.
 fn all(format: Format) -> anyhow::Result<Exit> {
     let directory = places::run();
-    let mut drives = Vec::new();
+    let mut drives: Vec<DriveStatus> = Vec::new();
     for name in registry::names_with_unserved(&directory)? {
         match give(&directory, &name, &Order::<DriveOrder>::Status) {
             Ok(status) => drives.push(status),
             Err(error) => terminal::say(&format!("plumb: {}", in_one_line(&error))),
         }
     }
+    let exit = drives.iter().map(finding).fold(Exit::Done, Exit::and);
     terminal::show_status(&DrivesShown { schema: DrivesShown::SCHEMA, drives }, format)?;
-    Ok(Exit::Done)
+    Ok(exit)
 }

@@ -18,7 +18,7 @@ use plumb_targets::{MediumWanted, PendingMedium, Permission};
 use super::model::model;
 use crate::arguments::drive::ServeArguments;
 use crate::arguments::exports::Switch;
-use crate::command::serving::{refusal, service_options};
+use crate::command::serving::{name_what_stays, refusal, service_options};
 use crate::exit::{Exit, Refusal, refuse_if};
 use crate::{stop, terminal};
 
@@ -58,6 +58,7 @@ pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<
             return Err(refusal(error).into());
         }
     };
+    name_what_stays(&service);
     if let Some(note) = pending.and_then(PendingMedium::settle) {
         terminal::say(&format!("plumb: {note}"));
     }

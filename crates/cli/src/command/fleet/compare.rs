@@ -40,7 +40,8 @@ pub(super) fn run(arguments: &FleetCompareArguments) -> anyhow::Result<Exit> {
     let mut progress = Progress::of_load(own.tui, None, &session.stop);
     let rounds = usize::from(arguments.rounds);
     let comparison = HostComparison { question, scenarios, factor, rounds, load: load_of(own) };
-    let ran = comparison.run(&mut session, begun_now(), &mut progress);
+    let ran = comparison
+        .run(&mut session, begun_now(), &mut |hosts, now, trouble| progress.look(hosts, now, trouble));
     let (mut document, recording) = ran?;
     progress.end();
     let kept = recording.finish(&document, &[], document.incomplete_because.clone(), time_of_day());

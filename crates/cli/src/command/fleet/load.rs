@@ -44,7 +44,10 @@ pub(super) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
     let mut session = arguments.reach.session(&arguments.own.recording)?;
     let mut progress = Progress::of_load(arguments.own.tui, scenario.duration(), &session.stop);
     let load = load_of(&arguments.own);
-    let ran = session.run_load(&scenario, &load, &arguments.scale, begun_now(), &mut progress);
+    let ran =
+        session.run_load(&scenario, &load, &arguments.scale, begun_now(), &mut |hosts, now, trouble| {
+            progress.look(hosts, now, trouble)
+        });
     let (answers, recording) = ran?;
     progress.end();
     conclude(recording, answers, format, arguments.detail.style(), arguments.own.strictness)

@@ -112,7 +112,8 @@ fn run_command<T: Args>(words: &[&str], schema: &str, typed: &CommandArguments) 
         |number: usize| Some(Task::Command { arguments: command(&names[number]), schema: schema.to_owned() });
     let begun = FleetDocument { command: named.join(" "), ..FleetDocument::default() };
     let (answers, recording) = session.recorded(begun_now(), begun, Content::Answers, |session, kept| {
-        session.run(&task, None, kept, &mut Progress::default())?;
+        let mut progress = Progress::default();
+        session.run(&task, None, kept, &mut |hosts, now, trouble| progress.look(hosts, now, trouble))?;
         session.answers()
     })?;
     conclude(recording, answers, format, typed.detail.style(), typed.strictness)

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use plumb_block::Nanos;
+use plumb_fleet::Controller;
 use plumb_fleet::progress::{News, Rates};
-use plumb_fleet::{Controller, Watch};
 use plumb_load::{Event, Observer as _};
 use plumb_report::tui::Live;
 use plumb_text::printable;
@@ -31,34 +31,28 @@ impl Progress {
         Self { live: Live::if_wanted(wants_view, "plumb fleet load", stop), expected, ..Self::default() }
     }
 
-    /// Gives the terminal back.
-    pub(super) fn end(self) {
-        if let Some(mut live) = self.live {
-            live.on(&Event::Over);
-        }
-    }
-}
-
-impl Watch for Progress {
-    fn look(&mut self, controller: &Controller, now: Nanos) {
+    /// Shows the hosts, and says a trouble at once; under a live view in its remarks, and again when that has
+    /// ended.
+    pub(super) fn look(&mut self, controller: &Controller, now: Nanos, trouble: Option<&str>) {
         if let Some(live) = &mut self.live {
+            if let Some(line) = trouble {
+                live.on(&Event::Note(line));
+                self.remarks.push(line.to_owned());
+            }
             let mut sample = self.rates.sample(controller, now, self.expected);
             sample.remarks.extend(self.remarks.iter().map(|line| printable(line)));
             return live.feed(sample);
         }
         let lost = self.news.lost(controller).into_iter();
         let summary = self.news.summary(controller).filter(|_| std::io::stderr().is_terminal());
-        lost.chain(summary).for_each(|line| terminal::say(&format!("plumb: {line}")));
+        let trouble = trouble.map(str::to_owned);
+        lost.chain(summary).chain(trouble).for_each(|line| terminal::say(&format!("plumb: {line}")));
     }
 
-    /// Says something at once; under a live view in its remarks, and again when that has ended.
-    fn say(&mut self, line: &str) {
-        match &mut self.live {
-            None => terminal::say(&format!("plumb: {line}")),
-            Some(live) => {
-                live.on(&Event::Note(line));
-                self.remarks.push(line.to_owned());
-            }
+    /// Gives the terminal back.
+    pub(super) fn end(self) {
+        if let Some(mut live) = self.live {
+            live.on(&Event::Over);
         }
     }
 }

@@ -27,7 +27,8 @@ use plumb_report::document::observation::{ObservedDevice, Source, WritebackError
 use plumb_report::progress::Bar;
 use plumb_report::quantity::{count, duration};
 use plumb_report::{Format, Kind, ObservationDocument, Record};
-use plumb_serve::http::HttpAddress;
+use plumb_serve::http;
+use plumb_serve::nbd::server::ListenAddress;
 use plumb_targets::{Name, Servers, open_to_read};
 use plumb_trial::environment;
 
@@ -101,10 +102,10 @@ pub(crate) struct ObserveArguments {
     #[arg(
         long,
         value_name = "ADDRESS",
-        value_parser = HttpAddress::parse,
+        value_parser = http::parse_address,
         conflicts_with_all = ["from", "counters", "requests", "workload", "tui", "json", "format", "out", "duration", "strict"]
     )]
-    serve: Option<HttpAddress>,
+    serve: Option<ListenAddress>,
 
     /// Print a workload of the same kind for TARGET, which `plumb load` runs
     ///
@@ -200,9 +201,7 @@ pub(crate) fn run(arguments: &ObserveArguments) -> anyhow::Result<Exit> {
     terminal::say_report(document.run_directory.as_ref());
     if !document.complete {
         let why = document.incomplete_because.as_deref().unwrap_or("interrupted");
-        let is_recorded = document.run_directory.is_some();
-        let so_far = terminal::so_far(why, "the requests until then", is_recorded);
-        terminal::say(&format!("plumb: {so_far}"));
+        terminal::say_so_far(why, "the requests until then", document.run_directory.is_some());
         return Ok(exit::of_observation(&document, strictness).and(Exit::NOT_MEASURED));
     }
     Ok(exit::of_observation(&document, strictness))

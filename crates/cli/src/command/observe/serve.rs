@@ -3,10 +3,9 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use plumb_block::{Clock as _, FailureKind, Nanos};
+use plumb_block::{Clock as _, FailureKind, Nanos, unix_time};
 use plumb_fleet::MonotonicClock;
 use plumb_observe::{ClockReading, Exposures, LiveSurroundings, Meter, SoFar, Target, observe_live};
 use plumb_path::exposure::ObservedExposure;
@@ -14,7 +13,8 @@ use plumb_report::document::live::SlowEvent;
 use plumb_report::document::observation::WritebackError;
 use plumb_report::export::prometheus;
 use plumb_report::{lost_line, slow_line};
-use plumb_serve::http::{HttpAddress, HttpPage, serve};
+use plumb_serve::http::{HttpPage, metrics_url, serve};
+use plumb_serve::nbd::server::ListenAddress;
 use plumb_targets::Servers;
 
 use crate::exit::{Exit, Refusal, usage};
@@ -47,7 +47,7 @@ pub(super) struct ServedObservation<'a> {
 }
 
 /// Observes and serves until a signal comes.
-pub(super) fn run(address: &HttpAddress, served: ServedObservation<'_>) -> anyhow::Result<Exit> {
+pub(super) fn run(address: &ListenAddress, served: ServedObservation<'_>) -> anyhow::Result<Exit> {
     let ServedObservation { target, syncs, slow, mut exposures } = served;
     let listener = address.listen().map_err(usage)?;
     let stop = stop::on_signals()?;
@@ -63,7 +63,7 @@ pub(super) fn run(address: &HttpAddress, served: ServedObservation<'_>) -> anyho
         if !is_begun {
             is_begun = true;
             let names: Vec<&str> = target.devices.iter().map(|device| device.name.as_str()).collect();
-            let place = address.url(&listener);
+            let place = metrics_url(address, &listener);
             terminal::say(&format!(
                 "plumb: observing {}; metrics at {place}; Ctrl-C ends it",
                 names.join(", ")
@@ -115,8 +115,7 @@ fn dated(unix_seconds: f64, line: &str) -> String {
 
 /// Returns how the clocks stand.
 pub(super) fn clocks() -> ClockReading {
-    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    ClockReading { monotonic: MonotonicClock.now(), unix_seconds: unix.as_secs_f64() }
+    ClockReading { monotonic: MonotonicClock.now(), unix_seconds: unix_time().as_secs_f64() }
 }
 
 fn page(path: &str, meter: &Mutex<Meter>, beside: &Mutex<Beside>) -> Option<HttpPage> {

@@ -55,7 +55,7 @@ pub(super) fn told(
 ) -> anyhow::Result<Exit> {
     let format = carrying.shared.printed.format(Kind::Status)?;
     let progress = PolicyProgress::on_stderr();
-    let ended = job.carry_out(machine, carrying.observe.as_deref(), stop, &progress);
+    let ended = job.carry_out(machine, carrying.observe.as_deref(), stop, &|event| progress.on(event));
     drop(progress);
     let (report, observation) = ended.map_err(|error| refused_or_failed(error, carrying))?;
     let outcome = PolicyApply { report, observation };

@@ -7,7 +7,7 @@ use plumb_policy::error::PolicyError;
 use plumb_policy::machine::Machine;
 use plumb_policy::select::{SelectError, Selection};
 use plumb_policy::view::{DeviceView, PolicyDocument};
-use plumb_targets::{OpenedTarget, cache, open_foreign};
+use plumb_targets::{OpenedTarget, open_foreign};
 
 use crate::arguments::policy::Chosen;
 use crate::exit::Refusal;
@@ -39,9 +39,9 @@ fn shown(reader: &Reader<'_>, name: &str) -> anyhow::Result<DeviceView> {
 /// Returns the view of what the kernel does not know; `None` if it does. A cache that was made is not opened
 /// for it: it may be served, and opening it would recover its log.
 fn elsewhere(name: &str) -> anyhow::Result<Option<DeviceView>> {
-    if let Some(survey) = cache::survey(name)? {
+    if let Some(survey) = plumb_caches::survey(name)? {
         let own = name.strip_prefix("cache:").unwrap_or(name);
-        let config = cache::CacheConfig::load(&cache::directory(), own)?;
+        let config = plumb_caches::CacheConfig::load(&plumb_caches::directory(), own)?;
         return Ok(Some(surveyed_cache(name, &survey, config.mode == Mode::Protected)));
     }
     let view = |device: OpenedTarget| {

@@ -18,7 +18,7 @@ pub(super) fn run(arguments: &EnforceArguments) -> anyhow::Result<Exit> {
     machine.need_root("change the write cache of a disk")?;
     let stop = stop::on_signals()?;
     let progress = PolicyProgress::on_stderr();
-    let enforced = enforce(&machine, arguments, &stop, &progress);
+    let enforced = enforce(&machine, arguments, &stop, &|event| progress.on(event));
     drop(progress);
     let (done, exit) = enforced?;
     terminal::show_status(&done, format)?;
@@ -30,7 +30,7 @@ pub(super) fn enforce(
     machine: &Machine,
     arguments: &EnforceArguments,
     stop: &AtomicBool,
-    progress: &dyn Progress,
+    progress: Progress<'_>,
 ) -> anyhow::Result<(Enforcement, Exit)> {
     let EnforceArguments { from, ledger, journal, udev, .. } = arguments;
     let places = Places { desired: from, ledger, journals: journal };

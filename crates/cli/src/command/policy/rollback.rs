@@ -15,7 +15,7 @@ pub(super) fn run(arguments: &RollbackArguments) -> anyhow::Result<Exit> {
     machine.need_root("change the write cache of a disk")?;
     let stop = stop::on_signals()?;
     let progress = PolicyProgress::on_stderr();
-    let report = rollback_in(&machine.session(&stop, &progress), &arguments.journal);
+    let report = rollback_in(&machine.session(&stop, &|event| progress.on(event)), &arguments.journal);
     drop(progress);
     let report = report?;
     terminal::show_status(&report, format)?;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Parser as _;
 use jiff::Timestamp;
 use plumb_block::FailureKind;
-use plumb_policy::apply::{ApplyEnd, DiskResult, Event, Progress, Silent};
+use plumb_policy::apply::{ApplyEnd, DiskResult, Event};
 use plumb_policy::claims::Claims;
 use plumb_policy::gateway::recording::RecordingGateway;
 use plumb_policy::job::Job;
@@ -47,7 +47,7 @@ fn planned(host: &Machine, typed: &[&str]) -> Plan {
 }
 
 fn applied(host: &Machine, plan: &Plan, journal: &Path, stop: &AtomicBool) -> PolicyApply {
-    let ended = Job::New { plan, journals: journal }.carry_out(host, None, stop, &Silent);
+    let ended = Job::New { plan, journals: journal }.carry_out(host, None, stop, &|_| ());
     let (report, observation) = ended.unwrap();
     PolicyApply { report, observation }
 }
@@ -141,17 +141,6 @@ fn a_drive_that_ignores_the_command_is_a_failure_by_its_own_word() {
     assert!(page.contains("MISMATCH") && page.contains("plumb policy rollback"), "{page}");
 }
 
-/// Ctrl-C while the first disk is being changed.
-struct StopsAtTheFirst<'a>(&'a AtomicBool);
-
-impl Progress for StopsAtTheFirst<'_> {
-    fn event(&self, event: &Event<'_>) {
-        if matches!(event, Event::DiskEnded { .. }) {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
-}
-
 #[test]
 fn an_interruption_says_how_to_go_on_and_going_on_ends_it() {
     let (host, mock) = here((0..3).map(|_| MockDisk::new(MockKind::Sas)));
@@ -159,7 +148,11 @@ fn an_interruption_says_how_to_go_on_and_going_on_ends_it() {
     let root = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);
     let job = Job::New { plan: &plan, journals: root.path() };
-    let (report, _) = job.carry_out(&host, None, &stop, &StopsAtTheFirst(&stop)).unwrap();
+    // Ctrl-C while the first disk is being changed.
+    let stops = |event: &Event<'_>| {
+        stop.fetch_or(matches!(event, Event::DiskEnded { .. }), Ordering::Relaxed);
+    };
+    let (report, _) = job.carry_out(&host, None, &stop, &stops).unwrap();
     assert_eq!(report.ended, ApplyEnd::Interrupted);
     let place = &report.journal;
     let go_on = report.go_on.clone().unwrap();
@@ -168,7 +161,7 @@ fn an_interruption_says_how_to_go_on_and_going_on_ends_it() {
     assert_eq!(off(), 1);
 
     let job = Job::Resumed { journal: place, plan: &plan };
-    let (resumed, _) = job.carry_out(&host, None, &AtomicBool::new(false), &Silent).unwrap();
+    let (resumed, _) = job.carry_out(&host, None, &AtomicBool::new(false), &|_| ()).unwrap();
     assert_eq!(resumed.ended, ApplyEnd::Complete);
     assert_eq!(off(), 3);
 }
@@ -186,7 +179,7 @@ fn a_disk_that_is_another_one_or_gone_is_refused_before_anything_is_changed() {
         }
         let root = tempfile::tempdir().unwrap();
         let job = Job::New { plan: &plan, journals: root.path() };
-        let error = job.carry_out(&host, None, &AtomicBool::new(false), &Silent).unwrap_err().into();
+        let error = job.carry_out(&host, None, &AtomicBool::new(false), &|_| ()).unwrap_err().into();
         assert_eq!(kind_of(&error), FailureKind::Refused, "{error:#}");
         assert_eq!(mock.changes(), 0, "{error:#}");
     }
@@ -199,7 +192,7 @@ fn a_load_that_would_feel_nothing_is_not_started() {
     let root = tempfile::tempdir().unwrap();
     let file = root.path().join("load");
     let job = Job::New { plan: &plan, journals: root.path() };
-    let error = job.carry_out(&host, Some(&file), &AtomicBool::new(false), &Silent).unwrap_err().into();
+    let error = job.carry_out(&host, Some(&file), &AtomicBool::new(false), &|_| ()).unwrap_err().into();
     assert_eq!(kind_of(&error), FailureKind::Usage, "{error:#}");
     assert!(!file.exists() && mock.changes() == 0);
 }
@@ -211,7 +204,7 @@ fn an_altered_plan_is_refused() {
     plan.changes[0].name = "sdz".to_owned();
     let root = tempfile::tempdir().unwrap();
     let job = Job::New { plan: &plan, journals: root.path() };
-    let error = job.carry_out(&host, None, &AtomicBool::new(false), &Silent).unwrap_err().into();
+    let error = job.carry_out(&host, None, &AtomicBool::new(false), &|_| ()).unwrap_err().into();
     assert_eq!(kind_of(&error), FailureKind::Refused, "{error:#}");
     assert_eq!(mock.changes(), 0);
 }
@@ -352,18 +345,18 @@ fn what_is_kept_is_brought_back_and_can_be_let_go() {
     let typed = [&desired_states, &kept, &journal].map(|path| path.to_str().unwrap());
     let words = ["enforce", "--from", typed[0], "--ledger", typed[1], "--journal", typed[2]];
     let PolicyCommand::Enforce(enforcing) = parsed(&words) else { panic!() };
-    let (done, exit) = enforce::enforce(&host, &enforcing, &AtomicBool::new(false), &Silent).unwrap();
+    let (done, exit) = enforce::enforce(&host, &enforcing, &AtomicBool::new(false), &|_| ()).unwrap();
     assert_eq!((exit, done.disks, done.reports.len()), (Exit::Done, 1, 1));
     validates("policy-enforce", &done);
     let journal = done.reports[0].journal.file_name().unwrap().to_str().unwrap();
     assert!(journal.starts_with("enforce-"), "{journal} is taken for that of an apply");
     assert_eq!(host.reader().unwrap().one(name).unwrap().state, FoundState::Off);
-    let (again, _) = enforce::enforce(&host, &enforcing, &AtomicBool::new(false), &Silent).unwrap();
+    let (again, _) = enforce::enforce(&host, &enforcing, &AtomicBool::new(false), &|_| ()).unwrap();
     assert!(again.reports.is_empty(), "nothing is left to do");
     let PolicyCommand::Enforce(of_another) = parsed(&[&words[..], &["--udev", "sdz"]].concat()) else {
         panic!()
     };
-    let (other, _) = enforce::enforce(&host, &of_another, &AtomicBool::new(false), &Silent).unwrap();
+    let (other, _) = enforce::enforce(&host, &of_another, &AtomicBool::new(false), &|_| ()).unwrap();
     assert_eq!((other.disks, other.absent.len()), (0, 0), "another disk has appeared");
 
     persist::keep_no_longer(&host, &arguments.devices, &places, &mut ledger).unwrap();

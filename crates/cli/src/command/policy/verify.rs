@@ -3,7 +3,6 @@
 use std::sync::atomic::AtomicBool;
 
 use plumb_block::FailureKind;
-use plumb_policy::apply::Silent;
 use plumb_policy::error::PolicyError;
 use plumb_policy::journal;
 use plumb_policy::machine::Machine;
@@ -27,7 +26,7 @@ pub(super) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
         return Err(Refusal::new(FailureKind::NotMeasured, message).into());
     }
     let stop = AtomicBool::new(false);
-    let verification = verify(&machine.session(&stop, &Silent), &plan)
+    let verification = verify(&machine.session(&stop, &|_| ()), &plan)
         .map_err(|unseen| Refusal::because(FailureKind::NotMeasured, PolicyError::from(unseen)))?;
     if let Some(output) = output {
         output.write(verification.metrics().as_bytes())?;

@@ -1,6 +1,7 @@
 //! `plumb prove app`: an application recorded, every state that a power cut may leave explored, and what was
 //! found.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -8,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context as _;
 use clap::Args;
 use plumb_block::{Bytes, FailureKind, Nanos};
+use plumb_caches::CacheOnOneDrive;
 use plumb_linux::orphans::Adoption;
 use plumb_measure::{Manifest, Out};
 use plumb_prove::drives::FurtherDrive;
@@ -16,14 +18,13 @@ use plumb_prove::file_system::{FileSystem, FileSystemOptions};
 use plumb_prove::judge::Judge;
 use plumb_prove::profile::DriveProfile;
 use plumb_prove::proof::{
-    Again, KeptRecording, ProofRun, ReadyRecording, Request, SubjectWords, files_of, from_here,
+    Again, KeptRecording, ProofRun, ReadyRecording, Request, SubjectWords, Watch, files_of, from_here,
     not_one_drive, prove, record_subject, recording_of,
 };
 use plumb_prove::session::{PowerSwitch, RecordOptions, Window, private_mounts, read_log};
 use plumb_report::progress::Bar;
 use plumb_report::{Format, Kind, ProofDocument, render};
 use plumb_state::OutputFile;
-use plumb_targets::cache::CacheOnOneDrive;
 use plumb_trial::environment;
 
 use super::cut;
@@ -48,6 +49,7 @@ pub(crate) struct AppArguments {
 
     /// The checker, a shell command that looks at a state and exits with 0 (intact), 1 (lost) or 2 (corrupt)
     ///
+    /// It runs for each state. --recording runs the checker with which the recording was made.
     /// Without a checker plumb compares each state with the files that the program itself had made visible.
     /// A program that acknowledges nothing then acknowledges its work by ending with exit status 0.
     #[arg(long, value_name = "CMD", requires = "work")]
@@ -187,11 +189,14 @@ pub(crate) struct AppArguments {
     #[arg(long)]
     mount_here: bool,
 
-    /// Explore a recording that was kept instead of running anything again
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["subject", "run", "drive_at", "fs", "mkfs_options", "mount_options", "size", "block_size", "run_timeout"])]
+    /// Explore a recording that was kept instead of making another one
+    ///
+    /// The checker of the recording (--check, --recover, --read) runs for each state, as the user of the
+    /// recording; no other checker can be given.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["subject", "run", "check", "recover", "read", "setup", "user", "ack", "drive_at", "fs", "mkfs_options", "mount_options", "size", "block_size", "run_timeout"])]
     recording: Option<PathBuf>,
 
-    /// Explore a log of the kernel's dm-log-writes, a file or a device, instead of running anything
+    /// Explore a log of the kernel's dm-log-writes, a file or a device, instead of making a recording
     ///
     /// The log is of a device with the file system --fs. A mark that is a number acknowledges; the power can
     /// go from the mark `mkfs` on. Without --check only the file system's own checker looks.
@@ -294,8 +299,9 @@ pub(super) fn proved(typed: AppArguments, keep: Keep<'_>) -> anyhow::Result<(Pro
     }
     let stop = stop::on_signals()?;
     let adoption = Adoption::begin().context("cannot adopt the processes that programs leave running")?;
-    let mut shown = ProofProgress::new(Bar::on_stderr());
-    let (kept, again) = work(&typed, subject, &mut shown, &stop)?;
+    let shown = RefCell::new(ProofProgress::new(Bar::on_stderr()));
+    let watch = |doing: &str, done| shown.borrow_mut().show(doing, done);
+    let (kept, again) = work(&typed, subject, &watch, &stop)?;
     let mut ready = ReadyRecording::new(kept, &typed.drive, typed.mount_here, &stop)?;
     let seed = typed.seed.unwrap_or_else(seed_from_clock);
     let say = |line: &str| terminal::say(&format!("plumb: {line}"));
@@ -311,7 +317,7 @@ pub(super) fn proved(typed: AppArguments, keep: Keep<'_>) -> anyhow::Result<(Pro
         judge: Judge { limits, seed, workers, results: checks.as_deref(), ..ready.judge() },
         profiles: &ready.profiles,
         target,
-        budget: Some(typed.budget.into()),
+        budget: typed.budget,
         again: again.as_ref(),
         further: typed.recordings.map(|all| all - 1),
         recovery_depth: typed.recovery_depth.unwrap_or(2),
@@ -319,9 +325,10 @@ pub(super) fn proved(typed: AppArguments, keep: Keep<'_>) -> anyhow::Result<(Pro
         change: !typed.no_change,
         environment: environment(&argv(), &started_at),
         run: &run,
+        watch: &watch,
     };
-    let proof = prove(&request, &mut |doing, done| shown.show(doing, done));
-    shown.end();
+    let proof = prove(&request);
+    shown.borrow().end();
     let mut document = proof?;
     document.notes.extend(
         adoption.end().iter().map(|name| format!("a program left `{name}` running, and plumb killed it")),
@@ -407,11 +414,10 @@ fn check(typed: &AppArguments, subject: &SubjectWords) -> anyhow::Result<()> {
 fn work(
     typed: &AppArguments,
     subject: SubjectWords,
-    shown: &mut ProofProgress,
+    watch: Watch<'_>,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<(KeptRecording, Option<Again>)> {
-    let AppArguments { fs, drive, drive_at, block_size, mount_here, .. } = typed;
-    let check_timeout = typed.check_timeout.into();
+    let AppArguments { fs, drive, drive_at, block_size, mount_here, check_timeout, .. } = typed;
     if let Some(path) = &typed.recording {
         let kept = KeptRecording::open(path)?;
         let again = typed.resume.as_ref().and_then(|_| Again::new(&kept, options(typed, None)));
@@ -419,15 +425,14 @@ fn work(
     }
     if let Some(log) = &typed.log_writes {
         let recorded = read_log(log, typed.base.as_deref(), typed.check.is_none())?;
-        return Ok((KeptRecording::new(subject, *fs, check_timeout, recorded), None));
+        return Ok((KeptRecording::new(subject, *fs, *check_timeout, recorded), None));
     }
     let profiles = DriveProfile::parse_all(drive, *block_size, *fs, drive_at, *mount_here)?;
     let power = Arc::<PowerSwitch>::default();
     let named = typed.name.as_deref().map(|name| cut::named(name, &power)).transpose()?;
     let options =
         RecordOptions { power: named.is_some().then_some(power), ..options(typed, profiles[0].cache) };
-    let watch = &mut |doing: &str, done| shown.show(doing, done);
-    Ok(record_subject(subject, options, check_timeout, stop, watch)?)
+    Ok(record_subject(subject, options, *check_timeout, stop, watch)?)
 }
 
 /// Returns the options of a recording.
@@ -442,7 +447,7 @@ fn options(typed: &AppArguments, cache: Option<CacheOnOneDrive>) -> RecordOption
             further: typed.drive_at.clone(),
         },
         directory: std::env::temp_dir(),
-        timeout: typed.run_timeout.into(),
+        timeout: typed.run_timeout,
         cache,
         power: None,
     }

@@ -1,7 +1,6 @@
 //! `plumb prove campaign`: many cuts of power, each verified.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 use plumb_block::Nanos;
@@ -112,7 +111,7 @@ fn meant(typed: CampaignArguments) -> anyhow::Result<Campaign> {
         cycles: typed.cycles,
         cut_after: typed.cut_after,
         aim: typed.aim,
-        patience: Duration::from(typed.patience),
+        patience: typed.patience,
         seed: typed.seed,
     })
 }

@@ -1,10 +1,7 @@
 //! `plumb prove verify`: what is there after the cut, compared with what the witness recorded.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use clap::Args;
-use plumb_block::{RealClock, Time};
+use plumb_block::{Nanos, Time};
 use plumb_report::Kind;
 use plumb_targets::{Intent, Permission};
 use plumb_witness::{Link, Message, Peer, fetch, name_of, open_target, verify};
@@ -31,11 +28,11 @@ pub(crate) struct VerifyArguments {
 pub(crate) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     let format = arguments.printed.format(Kind::Status)?;
     let stop = stop::on_signals()?;
-    let time = Time::Real(Arc::new(RealClock::start()));
+    let time = Time::real();
     let opened = open_target(&arguments.target, Intent::READ, &Permission::default(), &time)?;
     let peer = Peer::typed(&arguments.witness);
     let is_stdio = peer == Peer::Stdio;
-    let mut link = Link::connect(peer, None, Duration::ZERO, &stop)?;
+    let mut link = Link::connect(peer, None, Nanos::ZERO, &time, &stop)?;
     let record = fetch(&mut link, &name_of(&opened), opened.identity.clone())?;
     let found = verify(&record, &*opened.device, opened.identity.as_deref(), &stop)?;
     link.ask(&Message::Verified(Box::new(found.clone())))?;

@@ -1,10 +1,8 @@
 //! `plumb prove writer`: writes to a drive, and tells a witness what it acknowledged.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use clap::Args;
-use plumb_block::{Bytes, Nanos, RealClock, Time};
+use plumb_block::{Bytes, Nanos, Time};
+use plumb_linux::range_lock::LockKind;
 use plumb_report::quantity::counted;
 use plumb_targets::{Intent, OpenedTarget, Permission};
 use plumb_witness::Error;
@@ -115,31 +113,39 @@ impl PatternArguments {
 /// Runs the command as typed.
 pub(crate) fn run(arguments: &WriterArguments) -> anyhow::Result<Exit> {
     let stop = stop::on_signals()?;
-    let time = Time::Real(Arc::new(RealClock::start()));
+    let time = Time::real();
     let pattern = &arguments.pattern;
     let permission = Permission {
         overwrite: pattern.overwrite,
         destroy: pattern.destroy.clone(),
         ..Permission::default()
     };
-    let intent = Intent { size: pattern.size, ..Intent::WRITE };
+    let intent = Intent { size: pattern.size, lock: Some(LockKind::Exclusive), ..Intent::WRITE };
     let mut opened = open_target(&pattern.target, intent, &permission, &time)?;
     opened.notes.iter().for_each(|note| terminal::say(&format!("plumb: {note}")));
-    let facts = match pattern.plan(&opened).and_then(|plan| RunFacts::begin(plan, &mut opened)) {
-        Ok(facts) => facts,
+    let peer = Peer::typed(&arguments.witness);
+    let is_stdio = peer == Peer::Stdio;
+    let begun = pattern.plan(&opened).and_then(|plan| {
+        let facts = RunFacts::begin(plan.clone(), &opened)?;
+        Ok((plan, Link::connect(peer, Some(facts), arguments.patience, &time, &stop)?))
+    });
+    let (plan, mut link) = match begun {
+        Ok(begun) => begun,
         Err(error) => {
             opened.remove_if_made()?;
             return Err(error.into());
         }
     };
-    let plan = facts.plan.clone();
-    let peer = Peer::typed(&arguments.witness);
-    let is_stdio = peer == Peer::Stdio;
-    let mut link = Link::connect(peer, Some(facts), Duration::from(arguments.patience), &stop)?;
+    // The filling lays it out.
+    opened.laid_out();
     terminal::say(&format!("plumb: run {} writes to {}", plan.name(), opened.shown));
     let until = Until { time: arguments.seconds, ..Until::default() };
-    let ended = write(&plan, &*opened.device, &time, &mut link, until, &stop)?;
+    let ended = write(&plan, &*opened.device, &time, &mut link, until, &stop);
     opened.mark_as_left();
+    if ended.is_err() && opened.made {
+        terminal::say(&format!("plumb: {}, which this run made, stays", opened.shown));
+    }
+    let ended = ended?;
     let WriterEnd { because, device_failed, writes, flushes } = ended;
     let run = plan.name();
     let (writes, flushes) = (counted(writes, "write"), counted(flushes, "flush"));
