@@ -67,7 +67,7 @@ class Fleet:
             ANSIBLE_DEPRECATION_WARNINGS="0",
             **more,
         )
-        return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300)
+        return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=600)
 
     def host(self, name, *disks, **variables):
         """Adds a host with a fake plumb and these disks: (name, state) or a dict."""

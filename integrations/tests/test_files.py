@@ -131,7 +131,7 @@ class Files(unittest.TestCase):
         # Each slow event is told once it is counted.
         while "fsync" not in observing.stderr.readline():
             self.assertIsNone(observing.poll())
-        with urllib.request.urlopen(url, timeout=10) as answer:
+        with urllib.request.urlopen(url, timeout=600) as answer:
             return answer.read().decode()
 
     @needs("kubectl")

@@ -101,8 +101,8 @@ mod tests {
     fn a_program_that_says_no_more_is_killed_and_what_it_said_is_kept() {
         let mut command = Command::new("sh");
         command.args(["-c", "echo one; printf two >&2; exec sleep 1000"]);
-        let (status, said) = run_unless_silent_for(Duration::from_secs(1), command).unwrap();
+        let (status, said) = run_unless_silent_for(Duration::from_secs(5), command).unwrap();
         assert!(!status.success());
-        assert_eq!(said, "one\ntwo\nkilled: it said nothing for 1 s\n");
+        assert_eq!(said, "one\ntwo\nkilled: it said nothing for 5 s\n");
     }
 }

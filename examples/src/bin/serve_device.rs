@@ -15,7 +15,7 @@ use plumb_block::{
     Bytes, Clock, Completion, Device, DeviceInfo, Errno, Error, ErrorKind, Extent, ExtentState, Latch,
     LbaRange, Op, Outcome, Payload, Queue, QueueFull, QueueOptions, RealClock, Request, Result, Wait,
 };
-use plumb_serve::nbd::server::{Export, Listener, OWNER_ONLY, Options, Server};
+use plumb_serve::nbd::server::{Export, Listener, Options, Server};
 
 /// A device of 64 MiB without contents.
 struct NumberedDevice;
@@ -104,7 +104,7 @@ fn server(socket: &Path) -> std::result::Result<(Server, Listener), Box<dyn StdE
         device: Arc::new(NumberedDevice),
         read_only: false,
     };
-    Ok((Server::new(vec![export], Options::default())?, Listener::unix(socket, OWNER_ONLY)?))
+    Ok((Server::new(vec![export], Options::default())?, Listener::unix(socket)?))
 }
 
 fn main() -> std::result::Result<(), Box<dyn StdError>> {

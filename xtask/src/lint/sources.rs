@@ -11,6 +11,10 @@ use crate::workspace::tracked;
 /// Where unsafe code may live: the crate that talks to the kernel, the aligned buffers, and exports.
 const UNSAFE_HOMES: [&str; 3] = ["crates/linux/", "crates/block/src/buffer.rs", "crates/serve/"];
 
+/// Where the clocks of the machine may be read: in the clocks that are passed in, and for the time that is
+/// written into an inode.
+const CLOCK_HOMES: [&str; 2] = ["crates/block/src/clock.rs", "crates/prove/src/trace/writeback.rs"];
+
 /// Reads every Rust source of the tree and judges it.
 pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     let mut found = Vec::new();
@@ -59,6 +63,10 @@ fn offence_of_line(name: &str, line: &str) -> Option<&'static str> {
     if ["TODO", "FIXME", "XXX:"].iter().any(|word| line.contains(word)) {
         return Some("left undone");
     }
+    let reads_clock = ["Instant::now", "SystemTime::now"].iter().any(|call| code.contains(call));
+    if reads_clock && is_production(name) && !CLOCK_HOMES.contains(&name) {
+        return Some("reads the clock of the machine: take a `Clock`, a time or `unix_time` of block");
+    }
     if is_test(name) && code.contains("thread::sleep") {
         return Some("a sleep in a test: wait for the event itself");
     }
@@ -68,6 +76,11 @@ fn offence_of_line(name: &str, line: &str) -> Option<&'static str> {
 /// Returns whether a source holds tests alone.
 fn is_test(name: &str) -> bool {
     name.contains("tests/") || name.ends_with("tests.rs")
+}
+
+/// Returns whether a source is part of a crate, and not of its tests or benchmarks.
+fn is_production(name: &str) -> bool {
+    name.starts_with("crates/") && name.contains("/src/") && !is_test(name)
 }
 
 /// Counts the parameters of functions in `text`, before its tests, that are tuples: `(a, b): (A, B)` or
@@ -151,6 +164,20 @@ mod tests {
         assert!(offence_of_line("crates/load/src/a.rs", line).is_some());
         assert_eq!(offence_of_line("crates/linux/src/uring/ring.rs", line), None);
         assert_eq!(offence_of_line("crates/load/src/a.rs", "//! It has no unsafe code."), None);
+    }
+
+    #[test]
+    fn the_clock_of_the_machine_is_read_in_one_place() {
+        let offence = |name| offence_of_line(name, "let began = Instant::now();");
+        assert!(offence("crates/prove/src/proof/prover.rs").is_some());
+        for name in [
+            "crates/block/src/clock.rs",
+            "crates/prove/benches/rates.rs",
+            "crates/a/src/tests.rs",
+            "xtask/src/a.rs",
+        ] {
+            assert_eq!(offence(name), None, "{name}");
+        }
     }
 
     #[test]

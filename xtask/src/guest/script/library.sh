@@ -39,7 +39,7 @@ name_scsi_disks() {
 	echo 0 >/sys/bus/scsi/drivers_autoprobe
 	insert_modules /lab/scsi_modules
 	tries=0
-	while [ "$(ls /sys/class/scsi_device | wc -l)" -lt "$expected" ] && [ $tries -lt 100 ]; do
+	while [ "$(ls /sys/class/scsi_device | wc -l)" -lt "$expected" ] && [ $tries -lt 1200 ]; do
 		tries=$((tries + 1))
 		usleep 50000
 	done
@@ -83,7 +83,7 @@ wait_for_drives() {
 		done <"$1"
 		[ -z "$missing" ] && return 0
 		tries=$((tries + 1))
-		[ $tries -gt 200 ] && return 1
+		[ $tries -gt 6000 ] && return 1
 		usleep 100000
 	done
 }

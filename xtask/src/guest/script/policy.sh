@@ -175,7 +175,7 @@ wait_for() {
 	tries=0
 	until "$@" >/dev/null 2>&1; do
 		tries=$((tries + 1))
-		if [ $tries -gt 600 ]; then
+		if [ $tries -gt 6000 ]; then
 			bad "waited in vain for $waited_for"
 			return 1
 		fi
