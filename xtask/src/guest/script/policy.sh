@@ -183,6 +183,27 @@ wait_for() {
 	done
 }
 
+# Whether a process has ended: has_ended PID. Of one that nobody has waited for there is no program any more.
+has_ended() { [ ! -e "/proc/$1/exe" ]; }
+
+# What the threads of a process wait for in the kernel: tasks_of PID
+tasks_of() {
+	for task in "/proc/$1/task"/*; do
+		info "thread $(cat "$task/comm"): $(cut -d ' ' -f 3 "$task/stat") $(cat "$task/wchan") $(tr '\n' ' ' <"$task/stack")"
+	done
+}
+
+# Waits until the comparison that runs as $controller has switched a drive off: switched_off DISK
+switched_off() {
+	while [ "$(view "$1")" = "write back/write back" ]; do
+		if has_ended $controller; then
+			bad "the comparison ended before it switched $1 off: $(tr '\n' ' ' </tmp/err)"
+			return
+		fi
+		usleep 100000
+	done
+}
+
 # The disks of scsi_debug, one a line.
 debug_disks() {
 	for found in /sys/block/sd*; do
