@@ -453,6 +453,12 @@ fn levels_are_compared_on_all_hosts_at_once() {
         "{document:#}"
     );
     assert!(document["ratio"]["median"].as_f64().unwrap() > 1.5, "{document:#}");
+    // The times of the drives of all hosts explain it.
+    let terms = document["explanation"].as_array().unwrap();
+    assert!(terms.iter().any(|term| term["term"] == "flushes-per-sync"), "{document:#}");
+    let counts = &document["measured"][0]["counts"];
+    let [drives, slots] = ["device_seconds", "slot_seconds"].map(|name| counts[name].as_f64().unwrap());
+    assert!(drives > 0.0 && slots > 1.5 * counts["seconds"].as_f64().unwrap(), "{counts:#}");
     let output =
         fleet("compare", "a", SHELL).args(["--budget", "10s", "--factor", "policy=on,off"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));

@@ -95,15 +95,19 @@ pub(crate) fn of_transactions(mut block: Block, outcome: &LoadOutcome, threads: 
     block
 }
 
-/// Builds the block of what `scenario` measured in `seconds` seconds.
-pub fn block_of_sides(sides: &Sides, scenario: &Scenario, seconds: f64) -> Block {
-    block_of(sides, Way { page_cache: false, asks_durable: true, length: length(scenario.jobs()) }, seconds)
-}
-
-/// Returns the mean length of an operation of `jobs`, in bytes.
-pub(crate) fn length<'a>(jobs: impl Iterator<Item = &'a Job>) -> f64 {
-    let each: Vec<f64> = jobs.map(|job| job.workload.block_mean() as f64).collect();
-    each.iter().sum::<f64>() / each.len().max(1) as f64
+/// Builds the block that `scenario` measured on all `hosts` at once. Its figures are those of their `total`;
+/// its counts are the sums of theirs, because a total has no times of devices.
+pub fn block_of_hosts<'a>(
+    total: &Sides,
+    hosts: impl Iterator<Item = &'a Sides>,
+    scenario: &Scenario,
+) -> Block {
+    let seconds = total.application.seconds;
+    let way = Way::from_jobs(scenario.jobs());
+    let block = block_of(total, way, seconds);
+    let counts = hosts.map(|host| way.counts(host)).reduce(Counts::plus);
+    let counts = counts.map_or(block.counts, |counts| Counts { seconds, ..counts });
+    Block { counts, ..block }
 }
 
 /// Method of the writes of a block.
@@ -117,6 +121,26 @@ pub(crate) struct Way {
     pub(crate) length: f64,
 }
 
+impl Way {
+    /// Returns the method of `jobs` together.
+    pub(crate) fn from_jobs<'a>(jobs: impl Iterator<Item = &'a Job>) -> Self {
+        let jobs: Vec<&Job> = jobs.collect();
+        let lengths = jobs.iter().map(|job| job.workload.block_mean() as f64);
+        // A program counts as durable, since it syncs by itself.
+        let is_durable = |job: &&Job| job.workload.durability.is_any() || job.program.is_some();
+        Self {
+            page_cache: jobs.iter().all(|job| job.opening.caching.is_cached()),
+            asks_durable: jobs.iter().any(is_durable),
+            length: lengths.sum::<f64>() / jobs.len().max(1) as f64,
+        }
+    }
+
+    fn counts(self, sides: &Sides) -> Counts {
+        let unsynced_writes = if self.asks_durable { 0 } else { sides.write.ios };
+        Counts { page_cache: self.page_cache, unsynced_writes, ..Counts::from_sides(sides) }
+    }
+}
+
 /// Creates the block of `sides`, written by the method `way`, measured in `seconds`.
 pub(crate) fn block_of(sides: &Sides, way: Way, seconds: f64) -> Block {
     let read = |(name, of): &Figure| Some(((*name).to_owned(), of(sides).filter(|value| *value > 0.0)?));
@@ -126,10 +150,7 @@ pub(crate) fn block_of(sides: &Sides, way: Way, seconds: f64) -> Block {
         figures.extend(bytes.map(|bytes| (LENGTHS_FIGURE.to_owned(), bytes)));
     }
     let settled_after = sides.quality.ramp_seconds;
-    let page_cache = way.page_cache;
-    let unsynced_writes = if way.asks_durable { 0 } else { sides.write.ios };
-    let counts = Counts { page_cache, unsynced_writes, ..Counts::from_sides(sides) };
-    Block { seconds, settled_after, figures, counts, ..Block::default() }
+    Block { seconds, settled_after, figures, counts: way.counts(sides), ..Block::default() }
 }
 
 #[cfg(test)]

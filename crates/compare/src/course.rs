@@ -12,9 +12,9 @@ use plumb_report::document::comparison::{Block, Prediction};
 use plumb_report::document::{ComparisonDocument, RunTarget};
 use plumb_report::verdict::loses_writes;
 use plumb_trial::{GOES_ON, Interim, ScheduledSpan, SpanRun, Trial, TrialEnded, TrialError};
-use plumb_workload::{Job, Scenario};
+use plumb_workload::Scenario;
 
-use crate::block::{Way, block_of, is_idle, length, of_transactions};
+use crate::block::{Way, block_of, is_idle, of_transactions};
 use crate::design::Design;
 use crate::experiment::{Experiment, Extent, WARMUP_SHARE};
 use crate::judge::{
@@ -84,22 +84,14 @@ impl<'a> Course<'a> {
         }
         if !self.experiment.together {
             let outcome = result.total();
-            let page_cache = jobs.iter().all(|job| job.opening.caching.is_cached());
             let threads = jobs.first().map_or(1, |job| job.threads);
-            let way =
-                Way { page_cache, asks_durable: jobs.iter().any(asks_durable), length: length(jobs.iter()) };
-            let block = of_transactions(block_of(&run.total, way, seconds), &outcome, threads);
+            let block = block_of(&run.total, Way::from_jobs(jobs.iter()), seconds);
+            let block = of_transactions(block, &outcome, threads);
             return self.add(Block { level, round, ..block }, &outcome);
         }
         for (target, sides) in run.targets.iter().enumerate() {
             let level = result.targets[target].job;
-            let job = &jobs[level];
-            let way = Way {
-                page_cache: job.opening.caching.is_cached(),
-                asks_durable: asks_durable(job),
-                length: length(std::iter::once(job)),
-            };
-            let block = block_of(sides, way, seconds);
+            let block = block_of(sides, Way::from_jobs(std::iter::once(&jobs[level])), seconds);
             self.add(Block { level, round, ..block }, &result.of_target(target));
         }
     }
@@ -330,8 +322,4 @@ impl<'a> Course<'a> {
         document.failed = run.failed || matches!(ended, Some(TrialEnded::Failed(_)));
         document
     }
-}
-/// Returns true if the job requests durability. A program counts as doing so, since it syncs by itself.
-fn asks_durable(job: &Job) -> bool {
-    job.workload.durability.is_any() || job.program.is_some()
 }

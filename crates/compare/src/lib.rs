@@ -38,7 +38,7 @@ pub mod statistics;
 pub mod study;
 mod workload;
 
-pub use block::{block_of_sides, figure};
+pub use block::{block_of_hosts, figure};
 pub use design::{Design, Look, Terms, confidence, percent};
 pub use experiment::{Experiment, Extent, Level, LevelError};
 pub use factor::{Factor, FindMachine, SettingWanted};

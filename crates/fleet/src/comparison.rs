@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use plumb_compare::{Design, Question, block_of_sides, document};
+use plumb_compare::{Design, Question, block_of_hosts, document};
 use plumb_report::document::comparison::Block;
 use plumb_report::document::{ComparisonDocument, FleetDocument};
 use plumb_workload::Scenario;
@@ -100,8 +100,8 @@ impl HostComparison {
         // Fewer hosts would be another level.
         Ok(match (measured.total, measured.incomplete_because) {
             (Some(total), None) => {
-                let seconds = total.application.seconds;
-                Ok(Block { level, round, ..block_of_sides(&total, &scenario, seconds) })
+                let hosts = measured.hosts.iter().filter_map(|host| host.total.as_ref());
+                Ok(Block { level, round, ..block_of_hosts(&total, hosts, &scenario) })
             }
             (_, lost) => Err(lost.unwrap_or_else(|| "nothing was measured".to_owned())),
         })
