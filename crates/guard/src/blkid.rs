@@ -1,8 +1,8 @@
-//! blkid(8), asked what a target holds, beside the own signatures: it knows more kinds, and newer ones.
+//! Contents of a target as determined by blkid(8), which knows more kinds than plumb's own signatures.
 //!
-//! blkid is asked only before plumb writes to something that it did not create, and only if plumb's own
-//! signatures find nothing. So blkid can add a refusal, but never prevent one. Without the program, or if it
-//! fails or does not answer in time, the own signatures decide alone.
+//! blkid runs only before a write to something that plumb did not create, and only if plumb's signatures find
+//! nothing. So blkid can add a refusal, but never prevent one. If it is missing, fails, or exceeds its time
+//! limit, plumb's own signatures decide alone.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
@@ -13,17 +13,17 @@ use std::time::Duration;
 use plumb_linux::child::reap_within;
 use rustix::fs::{MemfdFlags, memfd_create};
 
-/// Where it may be: a user's PATH often leaves out the second and third.
+/// Names and paths of the program: the PATH of users often lacks the sbin directories.
 const PROGRAMS: [&str; 3] = ["blkid", "/usr/sbin/blkid", "/sbin/blkid"];
-/// Time that it may take. It reads some hundred places of a disk.
+/// Time limit. blkid reads some hundred places of a disk.
 const TIME: Duration = Duration::from_secs(10);
-/// Maximum number of bytes read of blkid's answer.
+/// Maximum number of bytes read of blkid's output.
 const ANSWER_BYTES: u64 = 64 << 10;
-/// Exit code of blkid where several kinds contradict each other.
+/// Exit code of blkid if several kinds contradict each other.
 const AMBIVALENT: i32 = 8;
 
-/// Returns blkid's name for the contents of the open file or device: `swap`, `dos`. `None` if it finds
-/// nothing, or cannot be asked.
+/// Returns blkid's name for the contents of the open file or device, such as `swap` or `dos`. `None` if it
+/// finds nothing or cannot be run.
 pub(crate) fn ask(file: BorrowedFd<'_>) -> Option<String> {
     ask_with(&PROGRAMS, file, TIME)
 }
@@ -40,19 +40,19 @@ fn ask_with(programs: &[&str], file: BorrowedFd<'_>, time: Duration) -> Option<S
     })?
 }
 
-/// Starts it on the file as its standard input, so that it looks at this very file, whatever its name leads
-/// to. Its answer goes to `text`.
+/// Starts blkid with the open file as standard input, so that it reads this file wherever the name leads by
+/// now. Its output goes to `text`.
 fn start(program: &str, file: OwnedFd, text: File) -> io::Result<Child> {
     let mut command = Command::new(program);
     command.args(["-p", "-o", "export", "/dev/stdin"]).env("LC_ALL", "C");
     command.stdin(Stdio::from(file)).stdout(text).stderr(Stdio::null()).spawn()
 }
 
-/// Returns the meaning of what it has written to `text`, if it ends in time.
+/// Waits for blkid and parses its output in `text`; `None` after a timeout or failure.
 fn answer(mut child: Child, mut text: File, time: Duration) -> Option<String> {
     let Some(status) = reap_within(&mut child, time).ok()? else {
         child.kill().ok()?;
-        // A child that does not even end by this is left to the end of this process.
+        // A process that survives SIGKILL is left to the end of this process.
         reap_within(&mut child, Duration::from_secs(1)).ok()?;
         return None;
     };
@@ -68,8 +68,8 @@ fn answer(mut child: Child, mut text: File, time: Duration) -> Option<String> {
     }
 }
 
-/// Returns the type and the partition table in `KEY=VALUE` lines. What it says of a partition's entry in the
-/// table of its disk is no content.
+/// Returns the file system type and partition table type from `KEY=VALUE` lines. Ignores keys about the entry
+/// of a partition in the table of its disk.
 fn named(text: &str) -> Option<String> {
     let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
     let names: Vec<&str> = ["TYPE", "PTTYPE"].into_iter().filter_map(value).collect();
@@ -83,7 +83,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns a program of a test in place of blkid.
+    /// Creates a script that replaces blkid.
     fn script(directory: &tempfile::TempDir, text: &str) -> PathBuf {
         let path = directory.path().join("blkid");
         plumb_testkit::program::write_script(&path, text);

@@ -1,10 +1,11 @@
-//! Changes to a file that was measured: a run on a file that somebody cut, removed or replaced meanwhile is
-//! not the measurement that was requested.
+//! Detection of changes to a measured file: a measurement is invalid if the file was cut, removed or replaced
+//! during the run.
 //!
 //! # Limitations
-//! A file that grew again after a cut is known by its holes, or by its length at a look meanwhile. A run that
-//! writes all blocks again between two looks hides the cut, as does a file system that does not tell holes.
-//! On tmpfs, reserved pages are told from holes only while the file has all of its pages: of a file that has
+//! A file that grew again after a cut is detected by its holes, or by a check while it was short. A run that
+//! rewrites all blocks between two checks hides the cut, as does a file system that does not report holes. On
+//! tmpfs, reserved pages are distinguished from holes only while the file has all of its pages. In a file
+//! with both, a cut within reserved pages is not detected, and too many pages may be reported as lost.
 //! both, a cut within reserved pages is not seen, and more pages may be said to be lost than are.
 
 use plumb_block::{Bytes, Extent, Lba, LbaRange, lost_blocks};
@@ -13,8 +14,8 @@ use crate::look::Key;
 use crate::opened::{Node, OpenedTarget, TargetKind};
 
 impl OpenedTarget {
-    /// Returns a sentence if the file was removed, replaced or cut since it was opened, as this or an earlier
-    /// look saw; `None` for all other targets, and where its path can no longer be followed.
+    /// Returns a message if the file has been removed, replaced or cut since it was opened, now or at an
+    /// earlier check. `None` for other targets, and if the path cannot be followed any more.
     pub fn change_since_open(&self) -> Option<&str> {
         let node = self.origin.node().filter(|_| self.kind == TargetKind::RegularFile)?;
         if let Some(change) = node.change.get().cloned().or_else(|| self.change_now(node)) {
@@ -23,16 +24,16 @@ impl OpenedTarget {
         node.change.get().map(String::as_str)
     }
 
-    /// Returns the state of all blocks; nothing if that cannot be found out.
+    /// Returns the state of all blocks; empty if unknown.
     pub fn extents(&self) -> Vec<Extent> {
         let blocks = LbaRange::new(Lba(0), self.device.info().blocks());
         self.device.extents(blocks).unwrap_or_default()
     }
 
-    /// Returns a sentence if blocks that were on the medium at `before` are holes now. Not to be asked of a
-    /// file that the run itself makes holes in.
+    /// Returns a message if blocks that were on the medium at `before` are holes now. Not for a file in which
+    /// the run itself creates holes.
     pub fn blocks_lost_since(&self, before: &[Extent]) -> Option<String> {
-        // A file system that moves a block may lose sight of it for a moment: two looks agree.
+        // A file system that moves a block may briefly report it as a hole, so compare two readings.
         let lost = lost_blocks(before, &self.extents()).min(lost_blocks(before, &self.extents()));
         let lost = Bytes(lost.saturating_mul(self.device.info().logical_block.0));
         (self.kind == TargetKind::RegularFile && lost > Bytes(0)).then(|| {
@@ -52,11 +53,11 @@ impl OpenedTarget {
                 if node.options.append.is_some() || size >= self.size.0 {
                     return None;
                 }
-                // Writes may have made it longer again since the cut.
+                // Writes may have extended the file again since the cut.
                 format!("became shorter, by at least {} of {},", Bytes(self.size.0 - size), self.size)
             }
             Err(rustix::io::Errno::NOENT) => "was removed or renamed".to_owned(),
-            // A directory on the way was replaced, or may not be read any more: the file itself may be whole.
+            // A parent directory was replaced or became inaccessible; the file itself may be intact.
             Err(_) => return None,
         };
         Some(format!("the file {} {what} while it was measured", self.shown))

@@ -1,4 +1,4 @@
-//! Reasons why a target is not opened: what was found, and what to do about it.
+//! Errors of opening a target: kind, target, finding and remedy.
 
 use std::fmt;
 
@@ -7,25 +7,25 @@ use plumb_block::{Errno, FailureKind};
 /// Shorthand for results of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Kind of a failure, by which a caller decides.
+/// Kind of an error, for decisions of the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The typed words make no sense here, or lack something.
+    /// Invalid or incomplete name or options.
     Usage,
-    /// Refused for safety.
+    /// Refusal by a safety rule.
     Refused,
-    /// The target, or its file system, may be read and not written.
+    /// The target or its file system is read-only.
     ReadOnly,
-    /// There is nothing at that name.
+    /// Nothing exists at that name.
     NotFound,
-    /// Target of a kind that this build cannot open.
+    /// Kind of target that this build cannot open.
     Unsupported,
-    /// The operating system refused or failed.
+    /// Failure of a system call, with its errno if known.
     Os(Option<Errno>),
 }
 
 impl Kind {
-    /// Returns the way in which a command fails that ends with it.
+    /// Returns the failure class of a command that ends with this error.
     pub const fn failure(self) -> FailureKind {
         match self {
             Self::Usage | Self::NotFound | Self::Unsupported => FailureKind::Usage,
@@ -35,7 +35,7 @@ impl Kind {
     }
 }
 
-/// A target that is not opened. It prints as `TARGET: what was found; what to do`.
+/// Error of opening a target, printed as `TARGET: finding; remedy`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Error {
     kind: Kind,
@@ -45,7 +45,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// Builds an error; what could not be printed is escaped.
+    /// Creates an error. Unprintable characters in the texts are escaped.
     pub fn new(
         kind: Kind,
         target: impl Into<String>,
@@ -55,17 +55,17 @@ impl Error {
         Self { kind, target: printable(target), found: printable(found), remedy: printable(remedy) }
     }
 
-    /// Builds the error for a target that was typed wrongly.
+    /// Creates the error for invalid input for `target`.
     pub fn usage(target: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::new(Kind::Usage, target, found, remedy)
     }
 
-    /// Builds the refusal of a target by the rules.
+    /// Creates a refusal by the rules.
     pub fn refused(target: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::new(Kind::Refused, target, found, remedy)
     }
 
-    /// Builds the error for a system call that failed with `errno` while `doing` something with the target.
+    /// Creates the error for a system call that failed with `errno` during the operation `doing`.
     pub fn os(target: &str, doing: &str, errno: rustix::io::Errno) -> Self {
         if errno == rustix::io::Errno::ROFS {
             let found = format!("cannot {doing} it: its file system is mounted read-only");
@@ -86,7 +86,7 @@ impl Error {
         )
     }
 
-    /// Creates a file of plumb's own that cannot be read or written.
+    /// Creates the error for a file of plumb's own that cannot be read or written.
     pub fn file(target: &str, error: &plumb_state::whole_file::FileError) -> Self {
         let kind = match FailureKind::from_io(&error.source) {
             FailureKind::Refused => Kind::ReadOnly,
@@ -95,7 +95,7 @@ impl Error {
         Self::new(kind, target, plumb_block::in_one_line(error), "")
     }
 
-    /// Creates a failure of the waist.
+    /// Creates the error for a failed operation of [`plumb_block`].
     pub fn device(target: &str, error: &plumb_block::Error) -> Self {
         let kind = match error.kind {
             plumb_block::ErrorKind::Unsupported | plumb_block::ErrorKind::Invalid => Kind::Usage,
@@ -105,7 +105,7 @@ impl Error {
         Self::new(kind, target, error.to_string(), "")
     }
 
-    /// Adds to the error that clearing up after it failed too, if it did.
+    /// Appends the error of a cleanup that failed as well.
     pub fn after_clearing_up(mut self, cleared: Result<()>) -> Self {
         if let Err(other) = cleared {
             let and = if self.remedy.is_empty() { "" } else { "; " };
@@ -114,12 +114,12 @@ impl Error {
         self
     }
 
-    /// Returns true if the device or its file system may be read and not written.
+    /// Returns true if the device or its file system is read-only.
     pub fn is_read_only(&self) -> bool {
         self.kind == Kind::ReadOnly
     }
 
-    /// Returns true if it is a device that is not there, or does not answer.
+    /// Returns true if the device is missing or does not respond.
     pub fn is_gone(&self) -> bool {
         match self.kind {
             Kind::NotFound => true,
@@ -130,22 +130,22 @@ impl Error {
         }
     }
 
-    /// Returns the kind of the failure, by which a caller decides.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Returns the target, as it was named, with what it stands for.
+    /// Returns the target as the user named it, with the path or device that it stands for.
     pub fn target(&self) -> &str {
         &self.target
     }
 
-    /// Returns what was found at the target.
+    /// Returns the finding at the target.
     pub fn found(&self) -> &str {
         &self.found
     }
 
-    /// Returns what to do about the failure; empty where the system's own words say it.
+    /// Returns the remedy; empty if the system's own message suffices.
     pub fn remedy(&self) -> &str {
         &self.remedy
     }
@@ -158,7 +158,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// Names and serials come from elsewhere: what would steer a terminal is not passed on.
+/// Escapes control characters: names and serials come from devices, and could otherwise steer a terminal.
 fn printable(text: impl Into<String>) -> String {
     let text = text.into();
     if text.contains(char::is_control) { text.replace(char::is_control, "\u{fffd}") } else { text }

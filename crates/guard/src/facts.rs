@@ -1,4 +1,4 @@
-//! Plain facts that were found at a target: the input of the rules.
+//! Facts about a target, the input of the rules.
 
 use std::fmt;
 
@@ -18,79 +18,78 @@ pub enum FoundObject {
     File(FileFacts),
     /// A block device.
     Block(BlockFacts),
-    /// A character device, a socket, a pipe.
+    /// A character device, socket or pipe.
     Other(&'static str),
-    /// A file of a file system in which the kernel shows itself, by the name of that: `sysfs`.
+    /// A file of a kernel file system, by the name of that, such as `sysfs`.
     Kernel(&'static str),
 }
 
-/// Reason that nothing is there.
+/// Reason why nothing exists at a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Missing {
-    /// The directory is there, so a file can be made.
+    /// The directory exists, so a file can be created.
     CanBeMade,
-    /// The directory is not there either.
+    /// The directory does not exist.
     NoDirectory,
-    /// A symbolic link that leads nowhere.
+    /// The name is a symbolic link to nothing.
     DanglingLink,
-    /// The name is in /dev, where a file would be in memory under the name of a device.
+    /// The name is in /dev, where a file would occupy memory under the name of a device.
     InDev,
 }
 
 /// Facts about a regular file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileFacts {
-    /// How it can be named to be destroyed: its absolute path. Empty for a path that is not UTF-8.
+    /// Values of `--destroy` that name the file: its absolute path. Empty if the path is not UTF-8.
     pub identities: Vec<String>,
     /// Length of the file.
     pub size: Bytes,
-    /// Set where plumb made it, and what it holds is still plumb's.
+    /// True if plumb created the file and its contents are still plumb's.
     pub made_by_plumb: bool,
-    /// Set where plumb made it, and somebody has written to it since, or that cannot be excluded.
+    /// True if plumb created the file, and others may have written to it since.
     pub changed_since_made: bool,
-    /// Contents that the file begins with.
+    /// Signatures in the file.
     pub contents: Contents,
     /// Other uses of the file.
     pub uses: Vec<Use>,
-    /// Description of what could not be looked at, so that other uses cannot be excluded.
+    /// Reason why other uses cannot be excluded; `None` if all were examined.
     pub unseen: Option<String>,
 }
 
 /// Facts about a block device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockFacts {
-    /// The kernel's name: `sda1`.
+    /// Kernel name, such as `sda1`.
     pub kernel_name: String,
     /// Capacity of the device.
     pub size: Bytes,
-    /// How it can be named to be destroyed; the first is the one to show.
+    /// Values of `--destroy` that name the device; the first is the one for messages.
     pub identities: Vec<String>,
-    /// True if the kernel takes no writes to it.
+    /// True if the kernel refuses writes to the device.
     pub read_only: bool,
-    /// Contents of the device.
+    /// Signatures on the device.
     pub contents: Contents,
     /// Uses of the device.
     pub uses: Vec<Use>,
-    /// Description of what could not be looked at, so that other uses cannot be excluded.
+    /// Reason why other uses cannot be excluded; `None` if all were examined.
     pub unseen: Option<String>,
 }
 
 impl BlockFacts {
-    /// Returns the path of the device's node in /dev. The kernel writes a slash in a name as an exclamation
-    /// mark.
+    /// Returns the path of the device node in /dev. The kernel writes `/` in a name as `!`.
     pub fn node(&self) -> String {
         format!("/dev/{}", self.kernel_name.replace('!', "/"))
     }
 }
 
-/// Contents of a file or a device, as its bytes tell.
+/// Contents of a file or device, by their signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Contents {
-    /// The places of all known signatures were read; these were found.
+    /// All known signatures were searched; these were found.
     Read(Vec<Signature>),
-    /// The contents could not be read, for this reason.
+    /// Reading failed, for this reason.
     Unreadable(String),
-    /// None was found, but blkid(8) knows what it is: the words that it gives.
+    /// No own signature, but a name given by blkid(8).
     NamedByBlkid(String),
 }
 
@@ -98,31 +97,30 @@ impl Contents {
     /// No signature.
     pub const BLANK: Self = Self::Read(Vec::new());
 
-    /// Returns the name of the first thing that was found of which it is not known how long it is. A copy
-    /// that was left of something that is gone takes no room.
+    /// Returns the name of the first signature whose extent is unknown. Leftover copies of superblocks occupy
+    /// no space and do not count.
     pub fn of_unknown_length(&self) -> Option<&'static str> {
         let Self::Read(found) = self else { return None };
         let mut names = found.iter().filter(|found| !found.is_copy).map(|found| found.name);
         names.find(|name| !signature::OF_KNOWN_LENGTH.contains(name))
     }
 
-    /// Returns true if it begins as the log of a cache, and shows no sign of anything else.
+    /// Returns true if the contents begin with the log of a cache and bear no other signature.
     pub fn is_log(&self) -> bool {
         matches!(self, Self::Read(found) if matches!(found[..], [Signature { name: signature::CACHE_LOG, at: 0 | 4096, .. }]))
     }
 
-    /// Returns true if the log of a cache is on it, beside whatever else.
+    /// Returns true if the contents include the log of a cache.
     pub fn is_of_a_log(&self) -> bool {
         self.is_any_of(&[signature::CACHE_LOG])
     }
 
-    /// Returns true if a write-back cache of plumb needs it: it may have the only copy of what was written.
+    /// Returns true if a write-back cache needs the contents: they may be the only copy of written data.
     pub fn is_of_a_cache(&self) -> bool {
         self.is_any_of(&[signature::CACHE_LOG, signature::CACHE_BACKING])
     }
 
-    /// Returns the places of the copies of superblocks that were left, in bytes; `None` if there is anything
-    /// else.
+    /// Returns the byte offsets of leftover copies of superblocks; `None` if there is any other signature.
     pub fn only_copies(&self) -> Option<Vec<u64>> {
         let Self::Read(found) = self else { return None };
         let is_left = !found.is_empty() && found.iter().all(|found| found.is_copy);
@@ -134,7 +132,7 @@ impl Contents {
     }
 }
 
-/// `ext4`, `a GPT and xfs`.
+/// Formats the names of the signatures: `ext4`, `a GPT and xfs`.
 impl fmt::Display for Contents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

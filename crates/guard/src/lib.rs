@@ -1,35 +1,38 @@
-//! The guard against writing where one must not: the names of files, devices, exports and simulated drives,
-//! what stands behind each, the rules, and each opened as a device. What caches leave on devices and on this
-//! machine ([`cache`]) it knows, too; caches themselves are opened by the crates above.
+//! Safety guard for targets: parses the name of a target, examines what is there, applies the rules, and
+//! opens it as a device.
+//!
+//! Targets are files, block devices, NBD exports and simulated drives. The crate also reads and writes the
+//! traces that write-back caches leave on devices and in state directories ([`cache`]); opening a cache
+//! itself is left to the crates above.
 //!
 //! ```text
-//! Name ──locate──► a path, or what a `#N` stands for
+//! Name ──locate──► path, with `#N` resolved
 //!          │
 //!          ▼
-//!        look ──► facts::Found  (kind, mounts, holders, swap, loop devices, signatures, identity)
+//!        look ──► facts::FoundObject  (kind, mounts, holders, swap, loop devices, signatures, identity)
 //!          │                               │
 //!          ▼                               ▼
-//!        open ◄── rules::Allowed ◄── rules::judge(facts, Intent, Permission)   pure rules
+//!        open ◄── rules::AllowedAccess ◄── rules::judge(facts, Intent, Permission)   pure
 //!          │
-//!          └── the same look and the same rules again on the opened descriptor, then `OpenedTarget`
+//!          └── look and judge again on the opened descriptor ──► OpenedTarget
 //! ```
 //!
 //! Invariants:
-//! 1. Nothing is written to an existing target before the rules have allowed it twice: before it was opened,
-//!    and on the descriptor that will be written, with the device claimed.
-//! 2. What cannot be seen is refused, not assumed: a device without its directory in /sys, an unreadable
-//!    mount table.
-//! 3. Of several targets all are judged before any is opened for writing, and missing files are made last.
-//! 4. A device that is opened for reading can never be written: the descriptor itself is read-only.
+//! 1. An existing target is written only after the rules have allowed it twice: before it is opened, and on
+//!    the descriptor that will be written, with the device claimed.
+//! 2. Unknown uses lead to a refusal: a device without a directory in /sys, an unreadable mount table.
+//! 3. All targets of a run are judged before any is opened for writing. Missing files are created last.
+//! 4. A device opened for reading cannot be written: its descriptor is read-only.
 //!
 //! # Limitations
-//! A file that another program has open (a running virtual machine, a database) is not recognised; it was not
-//! made by plumb, so it needs `--overwrite`. A disk that another host shares carries no sign of it here.
-//! Mounts of another mount namespace are seen only by the kernel, whose EBUSY is then a refusal too. A lock
-//! on a file of btrfs or overlayfs beneath a loop device is not found. A file in the merged directory of an
-//! overlay and the same file in its layer have locks of their own (fs/overlayfs/file.c): a cache or a drive
-//! that is served by one of these names is not seen by the other. On NFS, CIFS, SMB and 9p a run keeps no
-//! lock on its file.
+//! - A file that another program has open (a running virtual machine, a database) is not detected. Such a
+//!   file was not created by plumb, so it needs `--overwrite`.
+//! - A disk in use by another host shows no sign of it here.
+//! - Mounts in another mount namespace are known only to the kernel; its EBUSY is reported as a refusal.
+//! - A lock on a file of btrfs or overlayfs below a loop device is not found.
+//! - A file in the merged directory of an overlay and the same file in its layer have separate locks
+//!   (fs/overlayfs/file.c): a cache or drive served by one of these names is not detected by the other.
+//! - On NFS, CIFS, SMB and 9p a run keeps no lock on its file.
 
 mod blkid;
 mod byte_extent;

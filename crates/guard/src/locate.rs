@@ -1,4 +1,4 @@
-//! From a name to a path: links followed, `#N` looked up, and whether there is anything.
+//! Resolution of a name to a path: follows links, looks up `#N`, and checks for existence.
 
 use std::fs;
 use std::io;
@@ -12,23 +12,23 @@ use crate::facts::Missing;
 use crate::machine::{Machine, numbered};
 use crate::name::Name;
 
-/// A name and where it leads.
+/// A name and the path that it resolves to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocatedName {
-    /// Name for people: the typed words, and the path that they stand for if it differs.
+    /// Name for display: as typed, with the resolved path if it differs.
     pub shown: String,
-    /// Absolute, without links, `.` and `..`. Of a file that is missing too.
+    /// Absolute path without symbolic links, `.` and `..`, also of a missing file.
     pub path: PathBuf,
-    /// Reason that nothing is there, if so.
+    /// Reason why nothing exists at the path; `None` if something does.
     pub missing: Option<Missing>,
-    /// True if it was named by its number among the disks.
+    /// True if named by disk number (`#N`).
     pub(crate) by_number: bool,
-    /// The part of it that is meant; `None`: all of it.
+    /// Part of the target; `None` for all of it.
     pub part: Option<ByteExtent>,
 }
 
 impl LocatedName {
-    /// Returns this with the part of it that is meant.
+    /// Returns this target restricted to `part`.
     pub fn within(self, part: Option<ByteExtent>) -> Self {
         match part {
             None => self,
@@ -37,11 +37,11 @@ impl LocatedName {
     }
 }
 
-/// Returns where `name` leads. Nothing is opened.
+/// Resolves `name`. Opens nothing.
 ///
 /// # Errors
 /// [`Kind::Unsupported`] for schemes, [`Kind::NotFound`] for a number beyond the last disk, and the system's
-/// own errors where a path cannot be walked.
+/// error if a path cannot be resolved.
 pub fn locate(machine: &Machine<'_>, name: &Name) -> Result<LocatedName> {
     match name {
         Name::Path(path) => locate_path(path, name.to_string()),
@@ -94,7 +94,7 @@ fn locate_disk(machine: &Machine<'_>, number: usize) -> Result<LocatedName> {
     Ok(LocatedName { by_number: true, ..located })
 }
 
-/// Returns where `typed` leads, which messages call `shown`.
+/// Resolves the path `typed`, shown as `shown` in messages.
 pub(crate) fn locate_path(typed: &Path, shown: String) -> Result<LocatedName> {
     let failed = |error: &io::Error| {
         let errno = rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO);
@@ -116,7 +116,7 @@ pub(crate) fn locate_path(typed: &Path, shown: String) -> Result<LocatedName> {
     }
 }
 
-/// Returns where a missing file would be, and whether it can be made there.
+/// Returns the path of a missing file, and whether it can be created.
 fn missing(typed: &Path) -> io::Result<(PathBuf, Missing)> {
     if typed.symlink_metadata().is_ok() {
         return Ok((std::path::absolute(typed)?, Missing::DanglingLink));
@@ -126,7 +126,7 @@ fn missing(typed: &Path) -> io::Result<(PathBuf, Missing)> {
         Some(parent) => parent,
         None => Path::new("/"),
     };
-    // A slash at the end asks for a directory.
+    // A trailing slash requests a directory.
     let is_directory = typed.to_string_lossy().ends_with('/');
     match (fs::canonicalize(directory), typed.file_name()) {
         (Ok(directory), Some(name)) if !is_directory && directory.is_dir() => {
@@ -134,7 +134,7 @@ fn missing(typed: &Path) -> io::Result<(PathBuf, Missing)> {
             Ok((directory.join(name), missing))
         }
         (Err(error), _) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        // A directory there would be made by the kernel, with its first device.
+        // The kernel creates directories in /dev with their first device, so the name is meant as a device.
         (Err(_), _) if is_among_devices(&std::path::absolute(typed)?) => {
             Ok((std::path::absolute(typed)?, Missing::InDev))
         }

@@ -1,4 +1,4 @@
-//! Looking at what is at a path: opened for reading, and everything else that the rules want to know.
+//! Examination of a path: opens it read-only and collects the facts that the rules judge.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,14 +22,14 @@ use crate::mark::{Maker, maker};
 use crate::signature::{self, FileSource, Signature, Source};
 use crate::{blkid, cache};
 
-/// Identity of an open file: st_dev, st_ino, and of a device node st_rdev. While a descriptor is open, no
-/// other file can take them.
+/// Identity of an open file: st_dev, st_ino, and st_rdev of a device node. No other file can have the same
+/// identity while a descriptor is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
-    /// st_dev: the file system, or of a device node that of the node.
+    /// st_dev: the file system of the file or device node.
     pub device: u64,
     pub(crate) inode: u64,
-    /// st_rdev: the device that a node stands for; 0 of a file.
+    /// st_rdev: the device of a node; 0 for a file.
     pub node: u64,
 }
 
@@ -38,30 +38,29 @@ impl Key {
         Self { device: stat.st_dev, inode: stat.st_ino, node: stat.st_rdev }
     }
 
-    /// Returns true if both are one file or one block device, which may have several nodes.
+    /// Returns true if both are the same file, or nodes of the same block device.
     pub(crate) fn is_same_storage(self, other: Self) -> bool {
         if self.node == 0 { self == other } else { self.node == other.node }
     }
 }
 
-/// Object at a place, before anything is known of its uses.
+/// Object at a path, before its uses are known.
 pub enum Glimpse {
-    /// Nothing that can be opened.
+    /// An object that is not opened: neither a file nor a block device.
     Closed(FoundObject),
-    /// A regular file or a block device, open.
+    /// An open regular file or block device.
     Open(OwnedFd, Key),
 }
 
-/// A target that was looked at. The descriptor is read-only and through the page cache; while it is open the
-/// key holds.
+/// An examined target. The descriptor is read-only, without O_DIRECT; the key is valid while it is open.
 pub(crate) struct Sight {
     pub(crate) found: FoundObject,
     pub(crate) open: Option<(Arc<OwnedFd>, Key)>,
 }
 
 impl Sight {
-    /// Asks blkid(8) what a block device, or a file that plumb did not make, holds, where the own signatures
-    /// find nothing.
+    /// Runs blkid(8) on a block device, or on a file not created by plumb, if plumb's signatures found
+    /// nothing.
     pub(crate) fn ask_blkid(&mut self) {
         let contents = match &mut self.found {
             FoundObject::File(file) if !file.made_by_plumb => &mut file.contents,
@@ -77,11 +76,11 @@ impl Sight {
     }
 }
 
-/// Looks at `located`. Only regular files and block devices are opened: opening other things may already do
-/// something.
+/// Examines `located`. Opens only regular files and block devices, as opening other objects can have side
+/// effects.
 ///
 /// # Errors
-/// The system's, where it cannot be opened for reading.
+/// The system's, if the object cannot be opened for reading.
 pub(crate) fn look(machine: &Machine<'_>, located: &LocatedName) -> Result<Sight> {
     Ok(match glance(located)? {
         Glimpse::Closed(found) => Sight { found, open: None },
@@ -91,10 +90,10 @@ pub(crate) fn look(machine: &Machine<'_>, located: &LocatedName) -> Result<Sight
     })
 }
 
-/// Opens what is at `located`, as [`look`] does.
+/// Opens the object at `located` as [`look`] does, without examining it.
 ///
 /// # Errors
-/// As [`look`].
+/// Fails as [`look`].
 pub fn glance(located: &LocatedName) -> Result<Glimpse> {
     let nothing_open = |found| Ok(Glimpse::Closed(found));
     if let Some(missing) = &located.missing {
@@ -122,10 +121,10 @@ pub fn glance(located: &LocatedName) -> Result<Glimpse> {
     Ok(Glimpse::Open(file, key))
 }
 
-/// Opens `path`, and makes sure that it is the file of `key`.
+/// Opens `path` and checks that it is the file `key`.
 ///
 /// # Errors
-/// The system's; a refusal if it is another file by now.
+/// The system's; a refusal if the path leads to another file by now.
 pub fn open_same(path: &Path, shown: &str, flags: OFlags, key: Key) -> Result<OwnedFd> {
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file =
@@ -159,19 +158,19 @@ fn refused_open(shown: &str, flags: OFlags, errno: rustix::io::Errno) -> Error {
     }
 }
 
-/// Returns all that the rules want to know of an open file or block device.
+/// Returns all facts for the rules about an open file or block device.
 ///
 /// # Errors
-/// The system's, where it cannot even be measured. What else cannot be seen is a fact, too.
+/// The system's, if the size cannot be determined. Anything else that cannot be read is reported as a fact.
 pub fn facts(machine: &Machine<'_>, located: &LocatedName, file: BorrowedFd<'_>) -> Result<FoundObject> {
     facts_with(machine, located, file, |size| Some(contents(file, size, located.part)))
 }
 
-/// Returns the uses of an open file or block device, and no more: to look for signatures and for all its
-/// names takes some hundred reads of the device and of /sys.
+/// Returns only the uses of an open file or block device, without signatures and identities, which cost some
+/// hundred reads of the device and of /sys.
 ///
 /// # Errors
-/// As [`facts`].
+/// Fails as [`facts`].
 pub fn uses(machine: &Machine<'_>, located: &LocatedName, file: BorrowedFd<'_>) -> Result<FoundObject> {
     facts_with(machine, located, file, |_| None)
 }
@@ -217,7 +216,7 @@ fn facts_with(
     }))
 }
 
-/// Refuses a part that reaches beyond the end of what it is of.
+/// Refuses a part that extends beyond the end of its file or device.
 fn reaches(located: &LocatedName, size: Bytes) -> Result<()> {
     match located.part {
         Some(part) if part.range().end > size.0 => {
@@ -232,20 +231,21 @@ fn reaches(located: &LocatedName, size: Bytes) -> Result<()> {
     }
 }
 
-/// Returns the facts about a part of a block device.
+/// Narrows the facts about a block device to a part of it.
 fn within(machine: &Machine<'_>, block: BlockFacts, part: Option<ByteExtent>) -> BlockFacts {
     let Some(known) = part else { return block };
     let uses = machine.inventory().map(|all| all.uses_of_part(&block.kernel_name, known.range()));
     BlockFacts {
         size: Bytes(known.length),
         identities: of_part(block.identities, part),
-        // An inventory that cannot be read is the `unseen` of the whole.
+        // An unreadable inventory is already recorded in `unseen`.
         uses: uses.unwrap_or_default(),
         ..block
     }
 }
 
-/// Returns the names by which a part can be destroyed: those of the whole, which alone would say too much.
+/// Returns the identities of a part, for `--destroy`: those of the whole with the extent appended, because
+/// the plain identity would permit destroying everything.
 fn of_part(identities: Vec<String>, part: Option<ByteExtent>) -> Vec<String> {
     match part {
         None => identities,
@@ -253,14 +253,14 @@ fn of_part(identities: Vec<String>, part: Option<ByteExtent>) -> Vec<String> {
     }
 }
 
-/// Returns what the machine knows of the block device whose node has `rdev`: without `contents` its uses
-/// alone, and not its names.
+/// Returns the facts about the block device `rdev` (st_rdev of its node). Without `contents`, identities are
+/// left out.
 pub fn block_facts(machine: &Machine<'_>, rdev: u64, size: Bytes, contents: Option<Contents>) -> BlockFacts {
     let is_named = contents.is_some();
     let contents = contents.unwrap_or(Contents::BLANK);
     let number = DeviceNumber::from_stat(rdev);
     let unseen = |unseen: String| {
-        // The name, at least, is reported: a device that is only read may be read all the same.
+        // Report the kernel name at least: a device that is only read is allowed all the same.
         let kernel_name = number.name(machine.tree).unwrap_or_else(|| number.to_string());
         BlockFacts {
             size,
@@ -283,7 +283,7 @@ pub fn block_facts(machine: &Machine<'_>, rdev: u64, size: Bytes, contents: Opti
         block.above.iter().any(|above| inventory.get(above).is_some_and(|above| above.partition.is_some()));
     let mut contents = contents;
     if has_partitions && contents == Contents::BLANK {
-        // A partition table of a kind that has no mark among ours; the kernel reads more kinds.
+        // The kernel reads more kinds of partition table than there are signatures here.
         contents = Contents::Read(vec![signature::Signature::new("partitions", 0)]);
     }
     let names = || {
@@ -303,7 +303,8 @@ pub fn block_facts(machine: &Machine<'_>, rdev: u64, size: Bytes, contents: Opti
     }
 }
 
-/// Returns the contents, with the signs of a backing device and of logs in parts, wherever these are.
+/// Returns the contents, with the signatures of a backing device and of the logs of caches in parts of
+/// `file`, which may lie anywhere.
 fn contents(file: BorrowedFd<'_>, size: Bytes, part: Option<ByteExtent>) -> Contents {
     let source = FileSource { file, size: size.0 };
     let found = match part {
@@ -330,8 +331,8 @@ fn contents(file: BorrowedFd<'_>, size: Bytes, part: Option<ByteExtent>) -> Cont
     Contents::Read(found)
 }
 
-/// Returns the signs within a part, and those of the whole that `file` is open on: what these mark may reach
-/// into the part. The logs of caches in other parts do not.
+/// Returns the signatures within a part, and those of the whole that may extend into the part. Leaves out
+/// logs of caches in other parts.
 fn with_whole(mut within: Vec<Signature>, whole: Vec<Signature>, file: BorrowedFd<'_>) -> Vec<Signature> {
     let logs = cache::log_parts(file);
     let is_of_a_part = |found: &Signature| {
@@ -376,7 +377,7 @@ mod tests {
         std::fs::write(&path, "two").unwrap();
         let error = open_same(&path, "x", OFlags::RDWR, key).unwrap_err();
         assert!(error.kind() == Kind::Refused && error.found().contains("something else"), "{error}");
-        // A link that took the name is not followed.
+        // A symbolic link in place of the file is not followed.
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/proc/self/fd/0", &path).unwrap();
         assert!(open_same(&path, "x", OFlags::RDONLY, key).is_err());

@@ -1,7 +1,8 @@
-//! Making a file, or making one longer or shorter, and undoing that (but for what was cut off).
+//! Creation of files, changes of their length, and the undoing of both, except for data that was cut off.
 //!
 //! # Limitations
-//! After SIGKILL before it is laid out, a new file stays, marked and full of holes; whoever measures it can
+//! If plumb is killed before the layout, a new file stays, marked and full of holes, as
+//! [`Device::extents`](plumb_block::Device::extents) shows.
 //! see them by [`Device::extents`](plumb_block::Device::extents).
 
 use std::ffi::OsString;
@@ -15,8 +16,7 @@ use crate::error::{Error, Result};
 use crate::look::{Key, open_same};
 use crate::mark::mark_as_made;
 
-/// A file that this run has made, or to which it gave another length. What is new in it are holes, until it
-/// is laid out.
+/// A file that this run created or resized. The added range consists of holes until it is laid out.
 #[derive(Debug)]
 pub(crate) struct Making {
     shown: String,
@@ -29,11 +29,11 @@ pub(crate) struct Making {
 enum Undo {
     /// Remove the name.
     Remove(NewName),
-    /// Cut it to what it was.
+    /// Cut the file to its former length.
     Shorten(Bytes),
 }
 
-/// The name of a file that was made.
+/// Name of a created file.
 #[derive(Debug)]
 pub(crate) struct NewName {
     directory: OwnedFd,
@@ -41,10 +41,10 @@ pub(crate) struct NewName {
 }
 
 impl NewName {
-    /// Makes a file at `path`, whose last part must not exist.
+    /// Creates a file at `path`. The last component must not exist.
     ///
     /// # Errors
-    /// As open(2).
+    /// Fails as open(2).
     pub(crate) fn create(path: &Path, shown: &str, mode: Mode) -> Result<(Self, OwnedFd)> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(Error::usage(shown, "it is not a name of a file", "name a file"));
@@ -57,7 +57,7 @@ impl NewName {
         Ok((Self { directory, name: name.to_owned() }, file))
     }
 
-    /// Removes it, unless it belongs to another file than `file` by now.
+    /// Removes the name, unless it belongs to another file than `file` by now.
     pub(crate) fn remove(&self, file: &OwnedFd) -> rustix::io::Result<()> {
         let ours = rustix::fs::fstat(file)?;
         match rustix::fs::statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -71,10 +71,10 @@ impl NewName {
 }
 
 impl Making {
-    /// Makes a file of `size` at `path`, whose last part must not exist, and marks it.
+    /// Creates a marked file of `size` at `path`. The last component must not exist.
     ///
     /// # Errors
-    /// As open(2), fsetxattr(2) and ftruncate(2); nothing is left behind.
+    /// Fails as open(2), fsetxattr(2) and ftruncate(2), leaving nothing behind.
     pub(crate) fn create(path: &Path, shown: &str, size: Bytes) -> Result<Self> {
         let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
         let (name, file) = NewName::create(path, shown, mode)?;
@@ -85,10 +85,10 @@ impl Making {
         }
     }
 
-    /// Makes the file of `key` at `path` longer or shorter: from `before` to `size`. What is cut off is gone.
+    /// Changes the length of the file `key` at `path` from `before` to `size`. Data that is cut off is lost.
     ///
     /// # Errors
-    /// As open(2) and ftruncate(2); a file that was to be longer is then as it was.
+    /// Fails as open(2) and ftruncate(2). A file that was to grow then keeps its length.
     pub(crate) fn resize(path: &Path, shown: &str, key: Key, before: Bytes, size: Bytes) -> Result<Self> {
         let file = open_same(path, shown, OFlags::RDWR, key)?;
         let made = Self { shown: shown.to_owned(), file, size, undo: Undo::Shorten(before.min(size)) };
@@ -105,7 +105,7 @@ impl Making {
                 Error::os(&self.shown, "mark", errno)
             })?;
         }
-        // Asked here, because a file of full length looks to all who come later as if it had its room.
+        // ftruncate(2) reserves no space, and a file of full length later looks as if it had.
         let free = plumb_linux::space::free_beside(&self.file).ok().flatten();
         if free.is_some_and(|free| free.0 < self.size.0.saturating_sub(self.before().0)) {
             return Err(Error::os(&self.shown, "make room for", rustix::io::Errno::NOSPC));
@@ -118,7 +118,7 @@ impl Making {
         matches!(self.undo, Undo::Remove(_))
     }
 
-    /// Returns where what is new in the file begins.
+    /// Returns the offset of the added range.
     pub(crate) fn before(&self) -> Bytes {
         match self.undo {
             Undo::Remove(_) => Bytes(0),
@@ -126,17 +126,17 @@ impl Making {
         }
     }
 
-    /// Returns the length that the file has now.
+    /// Returns the length of the file.
     pub(crate) fn size(&self) -> Bytes {
         self.size
     }
 
-    /// Returns the name of the file for people.
+    /// Returns the name of the file for display.
     pub(crate) fn shown(&self) -> &str {
         &self.shown
     }
 
-    /// Returns another descriptor of the open file.
+    /// Duplicates the descriptor of the open file.
     pub(crate) fn duplicate(&self) -> Result<OwnedFd> {
         rustix::io::fcntl_dupfd_cloexec(&self.file, 0).map_err(|errno| Error::os(&self.shown, "hold", errno))
     }
@@ -147,11 +147,11 @@ impl Making {
         Ok(Key::from_stat(&stat))
     }
 
-    /// Removes the file if it was made, cuts it to its former length if it was made longer. A name that
-    /// belongs to another file by now is left alone.
+    /// Removes a new file, cuts an extended one to its former length. A name that belongs to another file by
+    /// now is left alone.
     ///
     /// # Errors
-    /// As unlink(2) and ftruncate(2).
+    /// Fails as unlink(2) and ftruncate(2).
     pub(crate) fn undo(self) -> Result<()> {
         match &self.undo {
             Undo::Shorten(before) => rustix::fs::ftruncate(&self.file, before.0)
@@ -164,7 +164,7 @@ impl Making {
 }
 
 impl AsFd for Making {
-    /// Returns the file: read-write, through the page cache.
+    /// Returns the descriptor: read-write, without O_DIRECT.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }

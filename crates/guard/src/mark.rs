@@ -1,42 +1,38 @@
-//! The mark of a file that plumb made: while what the file holds is still plumb's, it is written over without
-//! `--overwrite`.
+//! Mark of a file created by plumb. As long as the contents are plumb's own, the file may be overwritten
+//! without `--overwrite`.
 //!
-//! The mark is the extended attribute [`MADE`]: the version of plumb, the number of the file's inode, and,
-//! once a run that wrote to the file has ended, its length and the time of its last change. A marked file is
-//! plumb's if
+//! The mark is the extended attribute [`MADE`]: the version of plumb, the inode number of the file, and,
+//! after the end of a run that wrote to it, its length and modification time. A marked file is plumb's own if
 //!
-//! 1. the mark names its inode: a copy that took the attribute along (`cp --preserve=all`, a backup) is
-//!    somebody's; and
-//! 2. its length and the time of its last change are those in the mark, and its inode has not changed later
-//!    than the mark itself changed it: nobody has written to it since; or, where that is not so (the run
-//!    was killed, somebody wrote, or moved it), every block is all zero or carries plumb's stamp and the
-//!    noise that follows from it, to the last byte.
+//! 1. the inode number in the mark is that of the file. A copy with the attribute (`cp --preserve=all`, a
+//!    backup) belongs to the user; and
+//! 2. its length and modification time are those in the mark, and its inode has not changed since it was
+//!    marked; otherwise (the run was killed, the file was written or moved), if every block is all zero or
+//!    contains plumb's stamp and the noise derived from it, to the last byte.
 //!
-//! Rule 2 reads the file: holes are skipped, the first block that is not plumb's ends the reading, and a file
-//! of more than [`READ_MAX`] of data counts as somebody's. The guard looks twice, the second time mostly from
-//! the page cache; the first takes some 3 s where 1.5 GB/s are read, and 30 s at the 150 MB/s of a hard disk.
-//! A killed run whose blocks carry no stamp (zeroes excepted: `--zero`, repeated or compressible data, data
-//! from a file) leaves a file that needs `--overwrite`.
+//! Rule 2 may read the file: it skips holes and stops at the first foreign block; a file of more than
+//! [`READ_MAX`] of data counts as foreign. The guard looks twice, the second time mostly from the page cache.
+//! The first look takes up to 3 s at 1.5 GB/s, and 30 s at the 150 MB/s of a hard disk. If a run with
+//! unstamped blocks (repeated or compressible data, or data from a file; not `--zero`) is killed, its file
+//! needs `--overwrite`.
 //!
-//! The time of the last change is set by plumb when it marks, to the nanosecond of the real-time clock. The
-//! kernel stamps a write with the clock of its last tick, some milliseconds apart, or with a finer one that
-//! has gone on by then: so a write by somebody within the tick in which plumb marks has another time. Where
-//! the file system keeps times coarser than 1 us, that does not hold, and the mark is left without length and
-//! time: rule 2 then always reads. The time of the last change of the inode (ctime), which nobody can set, is
-//! within [`MARKING_NS`] of it, or plumb marks again; a later one is a write after which somebody set the
-//! time of the last change back (a volume whose program keeps its times, `touch -r`), a new name or new
-//! permissions.
+//! Marking sets the modification time to the nanosecond of the real-time clock. The kernel stamps writes with
+//! the time of its last tick, some milliseconds earlier, or with a fine-grained clock that has advanced by
+//! then. So even a foreign write within the same tick has a different time. If the file system stores times
+//! coarser than 1 us, this does not hold; the mark then omits length and time, and rule 2 always reads. The
+//! change time of the inode (ctime), which programs cannot set, is within [`MARKING_NS`] of the modification
+//! time, or plumb marks again. A later ctime means a write whose modification time was set back (a program
+//! that preserves times, `touch -r`), a rename or new permissions.
 //!
-//! Where the file system has no extended attributes for users (vfat, older tmpfs, some network file systems),
-//! the stamp at the start of the first block stands for the mark, and rule 2 reads the rest. Where there
-//! could be a mark and is none, a stamp does not count: it may be a copy that somebody keeps.
+//! On file systems without user attributes (vfat, older tmpfs, some network file systems) the stamp at the
+//! start of the first block takes the place of the mark, and rule 2 reads the rest. On file systems with
+//! attributes a stamp without a mark does not count: the file may be a copy that the user keeps.
 //!
 //! # Limitations
-//! - Whoever sets the length and the time of the last change back to what they were (`touch -d`) within
-//!   [`MARKING_NS`] is not seen.
-//! - A write through a mapping that was already dirty when plumb marked does not change the time; nor is a
-//!   write by somebody else during a run told from the run's own.
-//! - Another file of plumb's own blocks copied over the file counts as plumb's.
+//! - Setting length and modification time back (`touch -d`) within [`MARKING_NS`] is not detected.
+//! - A write through a mapping that was already dirty when plumb marked the file does not change its time. A
+//!   foreign write during a run cannot be distinguished from the run's own.
+//! - Other blocks written by plumb and copied over the file count as plumb's own.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -48,27 +44,26 @@ use rustix::time::ClockId;
 
 use crate::signature::{FileSource, Source as _};
 
-/// The extended attribute. Its value, with a space between each: the version of plumb that marked the file,
-/// the number of its inode, and if known its length in bytes and the time of its last change in seconds and
-/// nanoseconds.
+/// Extended attribute of a file created by plumb. Value, separated by spaces: version of plumb, inode number,
+/// and if known the length in bytes and the modification time in seconds and nanoseconds.
 pub const MADE: &str = "user.plumb.made";
 
-/// The most data that is read of a file to find out whether it is all plumb's.
+/// Maximum amount of data read to check that a file is plumb's own.
 const READ_MAX: Bytes = Bytes::gib(4);
-/// The length of one read.
+/// Length of one read, in bytes.
 const PIECE: usize = 1 << 20;
-/// The block lengths that are recognised: the logical blocks of files and disks, the larger one first.
+/// Recognised block lengths in bytes, the larger first: the logical blocks of files and disks.
 const BLOCKS: [usize; 2] = [4096, 512];
-/// Longest time from the one in a mark to the one at which the kernel wrote it, in nanoseconds: a tick of the
-/// kernel's clock and what two system calls take.
+/// Maximum difference between the modification time in a mark and the ctime, in nanoseconds: a tick of the
+/// kernel and two system calls.
 const MARKING_NS: i128 = 20_000_000;
-/// Number of times that a file is marked, until the kernel is fast enough once.
+/// Maximum attempts to mark a file within [`MARKING_NS`].
 const MARKINGS: u32 = 5;
-/// The coarsest times that tell a write by somebody else from plumb's own, in nanoseconds.
+/// Coarsest resolution of times that distinguishes foreign writes from plumb's, in nanoseconds.
 const GRAIN_NS: i128 = 1_000;
 
-/// Marks an open file as made by plumb. Its contents say whether they are plumb's until [`mark_as_left`]
-/// does. Returns false where the file system keeps no such marks.
+/// Marks an open file as created by plumb, without length and time, so that its contents are checked until
+/// [`mark_as_left`] marks it. Returns false if the file system has no user attributes.
 ///
 /// # Errors
 /// Fails as fsetxattr(2).
@@ -77,9 +72,8 @@ pub fn mark_as_made(file: impl AsFd) -> io::Result<bool> {
     set(file, &Mark { inode: rustix::fs::fstat(file)?.st_ino, left: None })
 }
 
-/// Marks an open file, which the caller knows to hold plumb's own data, as left by plumb with its present
-/// length and at the present time, which becomes the time of its last change. Returns false where the file
-/// system keeps no such marks.
+/// Marks an open file, which must hold plumb's own data, with its present length and time, and sets its
+/// modification time to that time. Returns false if the file system has no user attributes.
 ///
 /// # Errors
 /// Fails as futimens(2) and fsetxattr(2).
@@ -100,9 +94,9 @@ pub fn mark_as_left(file: impl AsFd) -> io::Result<bool> {
     mark_as_made(file)
 }
 
-/// Marks the file at `path` as left by plumb, if plumb made it: for a file that held somebody's data with
-/// plumb's knowledge and does not any more, such as the log of a cache that was detached. Does nothing to
-/// anything else; a mark that cannot be set stays as it was.
+/// Marks the file at `path` as left by plumb, if plumb created it. For a file whose user data is no longer
+/// needed, such as the log of a detached cache. Ignores other files; if the mark cannot be set, the old one
+/// stays.
 pub fn mark_as_free(path: &str) {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
     let is_file = rustix::fs::lstat(path)
@@ -122,19 +116,19 @@ fn is_marked(file: BorrowedFd<'_>) -> bool {
     mark.is_some_and(|mark| rustix::fs::fstat(file).is_ok_and(|stat| stat.st_ino == mark.inode))
 }
 
-/// The contents of the attribute.
+/// Contents of the attribute [`MADE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mark {
     inode: u64,
     left: Option<Left>,
 }
 
-/// The state in which plumb left a file.
+/// State of a file at the end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Left {
     /// Length in bytes.
     size: i64,
-    /// The time of its last change, in nanoseconds since 1970.
+    /// Modification time, in nanoseconds since 1970.
     changed_ns: i128,
 }
 
@@ -143,14 +137,14 @@ impl Left {
         Self { size: stat.st_size, changed_ns: nanoseconds(stat.st_mtime, stat.st_mtime_nsec as i64) }
     }
 
-    /// Returns whether a file is as it was left, and its inode has not changed since it was marked.
+    /// Returns true if a file is unchanged since it was marked.
     fn is_still(self, stat: &Stat) -> bool {
         let inode_changed_ns = nanoseconds(stat.st_ctime, stat.st_ctime_nsec as i64);
         self == Self::from_stat(stat) && (inode_changed_ns - self.changed_ns).abs() < MARKING_NS
     }
 }
 
-/// Returns a time of two parts in nanoseconds.
+/// Returns a time in seconds and nanoseconds as nanoseconds.
 pub(crate) fn nanoseconds(seconds: i64, nanoseconds: i64) -> i128 {
     i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds)
 }
@@ -186,18 +180,18 @@ fn set(file: BorrowedFd<'_>, mark: &Mark) -> io::Result<bool> {
     }
 }
 
-/// The owner of a file, by its mark and its contents.
+/// Owner of a file's contents, by its mark and its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Maker {
-    /// plumb made it, and what it holds is plumb's.
+    /// Created by plumb, with plumb's own contents.
     Plumb,
-    /// plumb made it, and somebody has written to it since, or that cannot be excluded.
+    /// Created by plumb, and since written by others, as far as known.
     PlumbThenOthers,
-    /// Somebody else, or that cannot be found out.
+    /// Created by others, or unknown.
     Others,
 }
 
-/// Finds out who a file belongs to. Reads the file where its mark does not say.
+/// Determines the owner of a file. Reads the contents if the mark does not decide.
 pub fn maker(file: BorrowedFd<'_>) -> Maker {
     let Ok(stat) = rustix::fs::fstat(file) else { return Maker::Others };
     let mut text = [0; 128];
@@ -219,17 +213,17 @@ fn has_stamp(file: BorrowedFd<'_>) -> bool {
     rustix::io::pread(file, &mut block, 0).is_ok_and(|read| Stamp::read(&block[..read]).is_some())
 }
 
-/// Returns whether every block of a file of `size` bytes is a hole, all zero, or one that plumb wrote. A file
-/// that cannot be read, or has too much data, is not.
+/// Returns true if every block of a file of `size` bytes is a hole, all zero, or written by plumb. False if
+/// the file cannot be read or has more than [`READ_MAX`] of data.
 fn is_all_own(file: BorrowedFd<'_>, size: u64) -> bool {
     let (source, mut piece) = (FileSource { file, size }, vec![0; PIECE]);
     let (mut at, mut left) = (0, READ_MAX.0);
     while at < size {
-        // Whole pieces, so that blocks begin where they began when they were written.
+        // Round down to whole pieces, so that blocks keep the alignment with which they were written.
         at = match rustix::fs::seek(file, SeekFrom::Data(at)) {
             Ok(data) => data - data % PIECE as u64,
             Err(Errno::NXIO) => return true,
-            // The file system does not tell holes.
+            // The file system does not report holes.
             Err(Errno::INVAL | Errno::OPNOTSUPP) => at,
             Err(_) => return false,
         };
@@ -243,7 +237,7 @@ fn is_all_own(file: BorrowedFd<'_>, size: u64) -> bool {
     true
 }
 
-/// Returns whether bytes that begin at a multiple of [`BLOCKS`] are blocks of plumb's own.
+/// Returns true if `bytes`, which start at a multiple of [`BLOCKS`], consist of plumb's own blocks.
 fn is_own(bytes: &[u8]) -> bool {
     let [large, small] = BLOCKS;
     bytes.chunks(large).all(|block| is_own_block(block) || block.chunks(small).all(is_own_block))
@@ -268,7 +262,8 @@ mod tests {
         blocks
     }
 
-    /// Returns a marked file of these contents; `None`, said aloud, where marks are not kept.
+    /// Returns a marked file with these contents. `None`, with a message, if the file system has no user
+    /// attributes.
     fn marked(contents: &[u8]) -> Option<File> {
         let mut file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         file.write_all(contents).unwrap();
@@ -315,7 +310,7 @@ mod tests {
         assert_eq!(maker(file.as_fd()), Maker::PlumbThenOthers, "neither stamped nor vouched for");
         assert!(mark_as_left(&file).unwrap());
         assert_eq!(maker(file.as_fd()), Maker::Plumb);
-        // Within the same tick of the kernel's clock, as like as not.
+        // Likely within the same tick of the kernel's clock.
         file.write_all_at(&[8; 512], 0).unwrap();
         assert_eq!(maker(file.as_fd()), Maker::PlumbThenOthers, "written in place");
         assert!(mark_as_left(&file).unwrap());
@@ -329,7 +324,7 @@ mod tests {
     fn a_time_that_somebody_set_back_vouches_for_nothing() {
         let theirs = vec![7; 8192];
         let Some(file) = marked(&theirs) else { return };
-        // Written at once, and set back: the time of the last change of the inode cannot be set.
+        // Written at once with the time set back: the ctime reveals the write.
         assert!(mark_as_left(&file).unwrap());
         let left = file.metadata().unwrap();
         while file.metadata().unwrap().ctime_nsec() == left.ctime_nsec()
@@ -338,7 +333,7 @@ mod tests {
             file.write_all_at(&[8; 512], 0).unwrap();
             file.set_times(FileTimes::new().set_modified(left.modified().unwrap())).unwrap();
         }
-        // Marked an hour ago, and changed now.
+        // Marked an hour ago and changed now.
         let hour_ago = left.modified().unwrap() - std::time::Duration::from_secs(3600);
         file.set_times(FileTimes::new().set_modified(hour_ago)).unwrap();
         let stat = rustix::fs::fstat(&file).unwrap();
@@ -357,7 +352,7 @@ mod tests {
         zeroes_and_blocks[1..].iter().for_each(|more| contents.extend(more));
         let Some(mut file) = marked(&contents) else { return };
         assert_eq!(maker(file.as_fd()), Maker::Plumb);
-        // Behind a hole, and across the pieces that are read.
+        // Behind a hole, and across pieces.
         let far = 3 * PIECE as u64 + 8192;
         file.write_all_at(&blocks(4096, 600), far).unwrap();
         assert_eq!(maker(file.as_fd()), Maker::Plumb);

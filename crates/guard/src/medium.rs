@@ -1,7 +1,7 @@
-//! The file in which a simulated drive keeps what is durable: made, or taken if it is such a medium already.
+//! Medium of a simulated drive: the file that holds its durable data. Opens an existing medium or creates
+//! one.
 //!
-//! Whoever uses the drive writes over all of the file, so the rules are those for any file that is to be
-//! written:
+//! The drive may overwrite the whole file, so the rules are those for writing a file:
 //!
 //! | found | |
 //! |---|---|
@@ -13,10 +13,11 @@
 //! | a file of another length | refused |
 //! | active swap, a file behind a loop device, one whose uses cannot be seen, a block device | refused, whatever is said |
 //!
-//! The mark is the extended attribute [`MEDIUM`]. The file itself stays a raw image. A copy that took the
-//! attribute along is somebody's: the mark names its inode. Where there are no such attributes a file with
-//! data in it always takes the word. What a medium holds may be the device of a cache, as the drive was used;
-//! then the cache needs the drive, and the medium is taken as any. A file that a cache takes itself is no
+//! The mark is the extended attribute [`MEDIUM`]; the file itself stays a raw image. The mark contains the
+//! inode number, so a copy with the attribute is not a medium. On a file system without user attributes a
+//! file with data always needs `--overwrite`. A medium may contain a device of a cache if the drive was used
+//! as one; the cache then needs the drive, and the medium is opened as usual. A file that a cache uses
+//! directly is not a medium any more ([`crate::cache`]).
 //! medium any more ([`crate::cache`]).
 
 use std::fs::File;
@@ -41,59 +42,58 @@ use crate::rules::{
     detaching, each_word_names_a_target, how_to_destroy, kernel_file, never_written, signs, unseen_words,
 };
 
-/// The extended attribute that says that a file is the medium of a drive. Its value: the version of plumb
-/// that marked it, the number of its inode, the logical block in bytes, and the model, with a space between
-/// each.
+/// Extended attribute of the medium of a drive. Value, separated by spaces: version of plumb, inode number,
+/// logical block in bytes, model.
 pub const MEDIUM: &str = "user.plumb.medium";
 
-/// The medium that a drive wants.
+/// Requirements of a drive for its medium.
 #[derive(Debug, Clone, Copy)]
 pub struct MediumWanted<'a> {
-    /// How long: the capacity of the drive.
+    /// Capacity of the drive.
     pub size: Bytes,
-    /// The logical block of the drive.
+    /// Logical block of the drive.
     pub block: Bytes,
-    /// The name of the drive's model.
+    /// Name of the drive's model.
     pub model: &'a str,
-    /// Permission of the user: `--overwrite` lets a file that is not a medium yet become one, `--destroy`
-    /// also one that a cache needs.
+    /// The user's permission: `--overwrite` permits a file that is not a medium yet, `--destroy` also one
+    /// that a cache needs.
     pub permission: &'a Permission,
 }
 
-/// A medium that is open, and held alone.
+/// An open medium, locked exclusively.
 #[derive(Debug)]
 pub struct Medium {
-    /// The file, to be read and written, as long as the drive.
+    /// The file, open for reading and writing, as long as the drive.
     pub file: File,
-    /// Work still to be done once it is known whether the drive comes to be.
+    /// Completion or undoing, once it is known whether the drive starts.
     pub pending: PendingMedium,
 }
 
-/// Medium that is not marked yet and can still be left unchanged.
+/// Medium that is not marked yet and can be restored.
 #[derive(Debug)]
 pub struct PendingMedium {
     shown: String,
     file: OwnedFd,
-    /// Mark that the file is to get, if it lacks one.
+    /// Mark to set; `None` if the file has it already.
     mark: Option<String>,
     undo: Undo,
 }
 
 #[derive(Debug)]
 enum Undo {
-    /// Nothing: its length and its bytes are as they were.
+    /// Length and contents are unchanged.
     Nothing,
-    /// Make it empty again.
+    /// Cut the file to length 0.
     Empty,
     /// Remove the name.
     Remove(NewName),
 }
 
 impl Medium {
-    /// Takes or makes the medium at `path`, which messages call `shown`.
+    /// Opens or creates the medium at `path`, shown as `shown` in messages.
     ///
     /// # Errors
-    /// The refusal, or the system's failure. Nothing was changed then.
+    /// The refusal or the system's error. Nothing has been changed then.
     pub fn open(path: &Path, shown: &str, wanted: MediumWanted<'_>) -> Result<Self> {
         let located = locate_path(path, shown.to_owned()).map_err(mistyped)?;
         let (tree, probe) = (LiveTree::new(), LiveProbe::new());
@@ -120,8 +120,7 @@ impl Medium {
 }
 
 impl PendingMedium {
-    /// The drive came to be: marks the medium, if it has no mark. Says what the user should know where that
-    /// cannot be.
+    /// Marks the medium after the drive has started. Returns a note for the user if that fails.
     pub fn settle(self) -> Option<String> {
         if let Err(why) = cache::forget_marker(&self.file) {
             return Some(format!("{}: it still says that it needs a cache: {why}", self.shown));
@@ -138,9 +137,9 @@ impl PendingMedium {
         ))
     }
 
-    /// The drive came to nothing: a file that was made is removed, one that was empty is empty again. A name
-    /// that belongs to another file by now is left alone. What stays if that fails is a file of zeroes
-    /// without a mark.
+    /// Restores the file after the drive failed to start: removes a new file, empties one that was empty. A
+    /// name that belongs to another file by now is left alone. On failure a file of zeroes without a mark
+    /// remains.
     pub fn undo(self) {
         match &self.undo {
             Undo::Nothing => {}
@@ -150,7 +149,7 @@ impl PendingMedium {
     }
 }
 
-/// Makes a new file.
+/// Creates the medium in a new file.
 fn make(located: &LocatedName, missing: &Missing, wanted: MediumWanted<'_>) -> Result<Medium> {
     let shown = &located.shown;
     let none = |found: &str, remedy: &str| Err(Error::new(Kind::NotFound, shown, found, remedy));
@@ -171,7 +170,7 @@ fn make(located: &LocatedName, missing: &Missing, wanted: MediumWanted<'_>) -> R
     medium(shown, file, Undo::Remove(name), wanted)
 }
 
-/// Returns the file that is there as the medium that is wanted.
+/// Opens an existing file as the medium.
 fn open_existing(
     machine: &Machine<'_>,
     located: &LocatedName,
@@ -179,7 +178,7 @@ fn open_existing(
     wanted: MediumWanted<'_>,
 ) -> Result<Medium> {
     let shown = &located.shown;
-    // Before its length is looked at or set: another drive may be about to do the same.
+    // Lock before examining or setting the length, as another drive may be doing the same.
     hold(shown, &file)?;
     let FoundObject::File(seen) = facts(machine, located, file.as_fd())? else {
         return Err(Error::usage(shown, "it is no longer a regular file", "find out what replaced it"));
@@ -189,7 +188,7 @@ fn open_existing(
     medium(shown, file, undo, wanted)
 }
 
-/// Holds it alone, among drives.
+/// Locks the file exclusively among drives and runs.
 fn hold(shown: &str, file: &OwnedFd) -> Result<()> {
     rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
         Error::refused(
@@ -200,7 +199,7 @@ fn hold(shown: &str, file: &OwnedFd) -> Result<()> {
     })
 }
 
-/// Returns the open file as the medium that is wanted.
+/// Sets the length of the open file and returns it as the medium.
 fn medium(shown: &str, file: OwnedFd, undo: Undo, wanted: MediumWanted<'_>) -> Result<Medium> {
     let failed = |doing| move |errno| Error::os(shown, doing, errno);
     let inode = rustix::fs::fstat(&file).map_err(failed("look at"))?.st_ino;
@@ -219,26 +218,26 @@ fn medium(shown: &str, file: OwnedFd, undo: Undo, wanted: MediumWanted<'_>) -> R
     Ok(Medium { file: file.into(), pending })
 }
 
-/// State of a file as a medium, by its mark and its data.
+/// State of a file as a medium, by its mark and data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
-    /// The file is the medium of a drive.
+    /// The medium of a drive.
     Medium { block: Bytes, model: String },
-    /// The file is a copy of a medium.
+    /// A copy of a medium.
     Copy,
-    /// The file is not a medium, and there is no data in it: one hole.
+    /// Not a medium, and without data: a single hole.
     Hole,
-    /// The file is not a medium.
+    /// Not a medium.
     Foreign,
-    /// The file has data, and its file system keeps no marks.
+    /// A file with data on a file system without user attributes.
     Unmarkable,
 }
 
 impl State {
-    /// Determines the state of `file`; what cannot be found out counts as no mark, and as data.
+    /// Determines the state of `file`. An unreadable mark counts as missing; data is assumed if unknown.
     fn from_file(file: BorrowedFd<'_>) -> Self {
         let Ok(stat) = rustix::fs::fstat(file) else { return Self::Foreign };
-        // A cache was put before the file since, also where there is no data in it yet.
+        // A cache may have been created over the file since, even without data in it.
         if cache::has_marker(file) {
             return Self::Foreign;
         }
@@ -247,7 +246,7 @@ impl State {
         if let Some(marked) = read.ok().and_then(|length| Self::read(&mark[..length], stat.st_ino)) {
             return marked;
         }
-        // Both, since there are file systems that count no blocks and some that know of no holes.
+        // Check both: some file systems count no blocks, and some report no holes.
         let has_data = rustix::fs::seek(file, SeekFrom::Data(0)) != Err(Errno::NXIO);
         match read {
             _ if stat.st_blocks == 0 && !has_data => Self::Hole,
@@ -265,7 +264,7 @@ impl State {
     }
 }
 
-/// The rules: whether a file may become the medium that is wanted.
+/// Applies the rules to a file that is to become the medium.
 fn judge(shown: &str, file: &FileFacts, state: &State, wanted: MediumWanted<'_>) -> Result<()> {
     never_written(shown, &file.uses)?;
     if !file.uses.is_empty() || file.unseen.is_some() {
@@ -279,7 +278,7 @@ fn judge(shown: &str, file: &FileFacts, state: &State, wanted: MediumWanted<'_>)
         };
         return Err(Error::refused(shown, found.join(", "), remedy));
     }
-    // One that a cache needs is no new file, even if it was cut to nothing.
+    // A file that a cache needs does not count as new, even if it was cut to length 0.
     if file.size == Bytes(0) && !file.contents.is_of_a_cache() {
         return Ok(());
     }
@@ -325,7 +324,7 @@ fn other_length(shown: &str, file: &FileFacts, state: &State, wanted: MediumWant
     Error::refused(shown, found, remedy)
 }
 
-/// A path through a file is one that was mistyped.
+/// Reports a path through a file as not found: it was mistyped.
 fn mistyped(error: Error) -> Error {
     match error.kind() {
         Kind::Os(Some(errno)) if errno.0 == Errno::NOTDIR.raw_os_error() => {

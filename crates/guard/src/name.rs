@@ -1,7 +1,7 @@
-//! Names of targets as a user types them: a path, `#N`, or a scheme.
+//! Names of targets as typed by users: a path, `#N`, or a scheme.
 //!
-//! A name is only read here, nothing is looked at. A file whose name looks like one of the other forms is
-//! named with a path before it: `./#0`, `./sim:x`, `./C:`.
+//! Parsing does not access the file system. A file whose name looks like another form is named with a path
+//! prefix: `./#0`, `./sim:x`, `./C:`.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -10,13 +10,12 @@ use std::path::PathBuf;
 
 use crate::error::{Error, Result};
 
-/// Name of a target as it was typed.
+/// Name of a target as typed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Name {
-    /// A path to a file or a block device. Symbolic links are followed when it is opened.
+    /// Path to a file or block device. Symbolic links are followed when it is opened.
     Path(PathBuf),
-    /// `#N`: the disk of this number, from 0, in the order of the kernel's names, as the kernel hands them
-    /// out.
+    /// `#N`: the disk with this number, from 0, in the kernel's order of names.
     Disk(usize),
     /// Another kind of device.
     Scheme {
@@ -27,20 +26,20 @@ pub enum Name {
     },
 }
 
-/// Kinds of device that are named with a scheme.
+/// Kinds of device that are named by a scheme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scheme {
-    /// A simulated drive.
+    /// Simulated drive.
     Sim,
-    /// A network block device over TCP.
+    /// NBD export over TCP.
     Nbd,
-    /// A network block device over a unix socket.
+    /// NBD export over a Unix socket.
     NbdUnix,
-    /// A network block device over TLS.
+    /// NBD export over TLS.
     Nbds,
-    /// A network block device over TLS on a unix socket.
+    /// NBD export over TLS on a Unix socket.
     NbdsUnix,
-    /// A write-back cache.
+    /// Write-back cache.
     Cache,
 }
 
@@ -61,11 +60,11 @@ impl Scheme {
 }
 
 impl Name {
-    /// Reads what was typed.
+    /// Parses a name.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::Kind::Usage) for nothing, for a `#` without a number, for a zero byte, and for
-    /// names of Windows, with what to type instead.
+    /// [`Kind::Usage`](crate::Kind::Usage) for an empty name, `#` without a number, a zero byte, and Windows
+    /// names, with the Linux equivalent.
     pub fn parse(typed: impl AsRef<OsStr>) -> Result<Self> {
         let typed = typed.as_ref();
         let text = typed.to_string_lossy();
@@ -110,7 +109,7 @@ fn scheme(text: &str) -> Option<(Scheme, String)> {
     Some((scheme, rest.to_owned()))
 }
 
-/// Returns what to type on Linux for a name of Windows; `None` if `text` is not such a name.
+/// Returns the Linux equivalent of a Windows name; `None` for other names.
 fn windows_hint(text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
     if let Some(number) =
@@ -128,7 +127,7 @@ fn windows_hint(text: &str) -> Option<String> {
     }
     let mut letters = text.chars();
     let drive = letters.next().filter(char::is_ascii_alphabetic)?;
-    // fio wants the colon escaped: `E\:\x.dat`.
+    // fio requires the colon to be escaped: `E\:\x.dat`.
     let rest = letters.as_str();
     let rest = rest.strip_prefix(':').or_else(|| rest.strip_prefix(r"\:"))?;
     let file = rest.trim_start_matches(['\\', '/']);
@@ -148,7 +147,7 @@ fn windows_hint(text: &str) -> Option<String> {
     })
 }
 
-/// Formats the name as it was typed, except for paths that are not UTF-8.
+/// Formats the name as typed, except for paths that are not UTF-8.
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,8 +1,7 @@
-//! `nbd+unix:///name?socket=...`, `nbd://`, `nbds://`: what an NBD server exports, opened as a device.
+//! NBD exports as targets: `nbd+unix:///name?socket=...`, `nbd://`, `nbds://`.
 //!
-//! What uses an export on the server's side cannot be seen from here, so the rules for a block device hold
-//! with what can: the signatures on it, and its URI in place of a serial. Connecting and looking write
-//! nothing.
+//! Other uses of an export are unknown on this side. So the rules for block devices apply to its signatures,
+//! with the URI in place of a serial. Connecting and examining write nothing.
 
 use std::io;
 use std::sync::Arc;
@@ -29,11 +28,10 @@ pub fn is_meant(name: &Name) -> bool {
     matches!(name, Name::Scheme { scheme: Nbd | NbdUnix | Nbds | NbdsUnix, .. })
 }
 
-/// Connects to the exports that are wanted, each with its place in the list, and judges what is to be
-/// written.
+/// Connects to the wanted exports, each with its index in the list, and judges those to be written.
 ///
 /// # Errors
-/// If a URI makes no sense, a server does not answer, or the rules refuse.
+/// Fails if a URI is invalid, a server does not respond, or the rules refuse.
 pub(crate) fn open_all(
     wanted: &[(usize, TargetRequest)],
     permission: &Permission,
@@ -72,14 +70,14 @@ fn connect(name: &Name, clock: &Arc<dyn Clock>) -> Result<Arc<NbdDevice>> {
     Ok(Arc::new(device))
 }
 
-/// Remedy for two sides that do not trust each other.
+/// Remedy for a failed TLS handshake.
 const TLS_REMEDY: &str = "see that tls-certificates=DIR has the authority of the server (ca-cert.pem) and, if it verifies \
                           clients, client-cert.pem and client-key.pem from an authority that it knows";
 
-/// Returns the failure without the URI, which stands before it already.
+/// Converts the error, without the URI, which `shown` contains already.
 fn not_reached(shown: &str, error: &ConnectError) -> Error {
     let (found, remedy) = match error {
-        // An alert of the server, or bytes that are no TLS: nothing that the system knows by a number.
+        // A TLS alert of the server, or data that is not TLS, has no errno.
         ConnectError::Io { source, .. } if shown.starts_with("nbds") && source.raw_os_error().is_none() => {
             (format!("TLS: {source}"), TLS_REMEDY)
         }
@@ -104,7 +102,7 @@ fn not_reached(shown: &str, error: &ConnectError) -> Error {
     Error::new(Kind::Os(errno), shown, found, remedy)
 }
 
-/// Reads the contents of a device that the kernel does not know.
+/// Reads the signatures of a device unknown to the kernel.
 pub fn contents_of(device: &dyn Device) -> Contents {
     match find(&Export(device)) {
         Ok(found) => Contents::Read(found),
@@ -112,8 +110,8 @@ pub fn contents_of(device: &dyn Device) -> Contents {
     }
 }
 
-/// Returns a device that the kernel does not know, an export or a cache, judged by what is on it, with its
-/// name in place of a serial.
+/// Judges a device unknown to the kernel (an export or a cache) by its signatures, with its name in place of
+/// a serial, and returns it as a target.
 ///
 /// # Errors
 /// The refusal of the rules.
@@ -153,7 +151,7 @@ pub fn describe(
     })
 }
 
-/// The bytes of an export, a few at a time.
+/// Byte access to an export.
 struct Export<'a>(&'a dyn Device);
 
 impl Source for Export<'_> {

@@ -1,15 +1,15 @@
-//! From what was typed to open devices, past the rules.
+//! Opening of targets: locate, look, judge, claim, create, open.
 //!
-//! The order is what makes it safe:
-//! 1. every target is located, looked at and judged; nothing is open but for reading;
-//! 2. every word typed for `--destroy` must name one of them;
-//! 3. block devices are claimed, and every target that is to be written is looked at and judged again, on the
-//!    descriptor from step 1 with the claim held: who comes later is refused by the kernel; files are locked
-//!    as their intent says, and those that a cache, a drive or another run has locked are refused;
-//! 4. files are made, or made longer;
-//! 5. all are opened as devices.
+//! Steps, in this order for safety:
+//! 1. Every target is located, examined and judged; descriptors are read-only.
+//! 2. Each value of `--destroy` must name one of the targets.
+//! 3. Block devices are claimed, and each target to be written is examined and judged again on the descriptor
+//!    from step 1, with the claim held, so that the kernel refuses later users. Files are locked as their
+//!    intent requires; files locked by a cache, a drive or another run are refused.
+//! 4. Files are created or resized.
+//! 5. All targets are opened as devices.
 //!
-//! Steps 1 to 3 write nothing. If 4 or 5 fail, what 4 has made is undone.
+//! Steps 1 to 3 write nothing. If step 4 or 5 fails, the changes of step 4 are undone.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -41,32 +41,32 @@ use crate::storage::{PartOfFile, nobody_claims};
 use crate::target_request::TargetRequest;
 use crate::{simulated, test_file};
 
-/// Opens one target that is no cache.
+/// Opens one target, which must not be a cache.
 ///
 /// # Errors
-/// As [`open_all`].
+/// Fails as [`open_all`].
 pub fn open(wanted: &TargetRequest, permission: &Permission, time: &Time) -> Result<OpenedTarget> {
     let opened = open_all(std::slice::from_ref(wanted), permission, time)?;
     opened.into_iter().next().ok_or_else(|| Error::usage(&wanted.name.to_string(), "it was not opened", ""))
 }
 
-/// Opens targets that are no caches, in the order given, or none of them.
+/// Opens all targets, which must not be caches, in the given order, or none of them.
 ///
-/// The same file or device may be wanted more than once: if it is wanted in the same way, the device is
-/// shared, else it is opened again beside the first.
+/// A file or device may occur more than once. Requests with equal options share one device; others get a
+/// device of their own on the same target.
 ///
 /// # Errors
-/// The first refusal or failure; [`Kind::Unsupported`] for a cache. Nothing was written then, and nothing
-/// that was made is left behind.
+/// The first refusal or failure; [`Kind::Unsupported`] for a cache. Nothing has been written then, and files
+/// created on the way are removed.
 pub fn open_all(wanted: &[TargetRequest], permission: &Permission, time: &Time) -> Result<Vec<OpenedTarget>> {
     open_beside(Vec::new(), wanted.iter().cloned().enumerate(), permission, time)
 }
 
-/// Opens the rest of the targets of a run of which some are `opened`, each with its place in the list, and
-/// returns all of them in order. Words of `--destroy` may name any of them.
+/// Opens the targets of a run that are not among `opened`, and returns all in order. Each of `opened` carries
+/// its index in that order. Values of `--destroy` may name any of the targets.
 ///
 /// # Errors
-/// As [`open_all`].
+/// Fails as [`open_all`].
 pub fn open_beside(
     opened: Vec<(usize, OpenedTarget)>,
     wanted: impl Iterator<Item = (usize, TargetRequest)>,
@@ -88,11 +88,11 @@ pub fn open_beside(
     Ok(opened.into_iter().map(|(_, opened)| opened).collect())
 }
 
-/// Checks that the file at `path` may be replaced by a result, whatever it holds otherwise: nothing uses it,
-/// it is no part of a cache or a drive, and it holds no file system or the like. Nothing is written.
+/// Checks that a result may replace the file at `path`: the file is not in use, not part of a cache or drive,
+/// and bears no signature. Writes nothing.
 ///
 /// # Errors
-/// The refusal. No option overrides it.
+/// The refusal, which no option overrides.
 pub fn may_be_replaced(path: &Path) -> Result<()> {
     let (tree, probe) = (LiveTree::new(), LiveProbe::new());
     let machine = Machine::new(&tree, &probe);
@@ -137,7 +137,7 @@ fn open_nodes(
     }
 }
 
-/// A target that the rules allow.
+/// A target allowed by the rules.
 struct Plan {
     located: LocatedName,
     sight: Sight,
@@ -148,7 +148,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Returns true if it is a file that plumb may write over without being asked.
+    /// Returns true for a file that plumb may overwrite without permission.
     fn is_ours(&self) -> bool {
         let found = &self.sight.found;
         matches!(found, FoundObject::File(_))
@@ -160,7 +160,7 @@ impl Plan {
     }
 }
 
-/// Takes steps 1 and 2.
+/// Performs steps 1 and 2.
 fn plans(
     machine: &Machine<'_>,
     wanted: &[TargetRequest],
@@ -186,8 +186,8 @@ fn plans(
     seen.into_iter().map(|(want, located, sight)| plan(want, located, sight, permission)).collect()
 }
 
-/// Returns the refusal of a block device that the kernel says is in use, where its tables show no use: what
-/// is said of its contents, and how to erase them, does not hold then.
+/// Returns the refusal of a block device that the kernel reports as busy although no table shows a use. It
+/// replaces the refusal by contents, whose advice on erasing would be wrong for a device in use.
 fn in_use(located: &LocatedName, sight: &Sight) -> Option<Error> {
     let (FoundObject::Block(block), Some((_, key))) = (&sight.found, &sight.open) else { return None };
     let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::NONBLOCK;
@@ -231,7 +231,7 @@ fn identities(found: &FoundObject) -> &[String] {
     }
 }
 
-/// Takes step 3.
+/// Performs step 3.
 fn claims(machine: &Machine<'_>, plans: &[Plan], permission: &Permission) -> Result<Vec<(Key, Claim)>> {
     let mut claims: Vec<(Key, Claim)> = Vec::new();
     for plan in plans {
@@ -244,7 +244,7 @@ fn claims(machine: &Machine<'_>, plans: &[Plan], permission: &Permission) -> Res
             let lock = nobody_serves(plan, file, strictest_lock(plans, plan))?;
             claims.extend(lock.map(|lock| (*key, lock)));
         }
-        // The claim is shared by those who use the parts of a device.
+        // Users of separate parts of one device share its claim.
         if plan.allowed == (AllowedAccess::Write { exclusive: true })
             && plan.located.part.is_none()
             && !is_claimed
@@ -266,17 +266,17 @@ fn claims(machine: &Machine<'_>, plans: &[Plan], permission: &Permission) -> Res
     Ok(claims)
 }
 
-/// Number of bytes that no device reaches: the mark of a shared claim is beyond.
+/// Upper bound of the byte range checked for locks. Shared claims use a lock beyond it.
 const BYTES_MAX: u64 = i64::MAX as u64 - 1;
 
-/// Reason to refuse a file that a cache, a simulated drive or a run has a lock on.
+/// Reason for refusing a file locked by a cache, a simulated drive or a run.
 pub const HELD: &str = "another cache, drive or run of plumb has it, or it was named twice";
 
-/// File systems that make a lock of bytes of one of flock(2), which keeps others from writing them or looks
-/// like that of a cache: NFS, CIFS, SMB and 9p (linux/magic.h).
+/// File systems that implement flock(2) by byte-range locks: NFS, CIFS, SMB and 9p (linux/magic.h). Such a
+/// lock keeps other clients from writing, or is mistaken for the lock of a cache.
 const LOCKS_BYTES: [u64; 4] = [0x6969, 0xff53_4d42, 0xfe53_4d42, 0x0102_1997];
 
-/// Returns the lock that a run with these plans keeps on the file of `plan`.
+/// Returns the strictest lock that any of `plans` requires for the file of `plan`.
 fn strictest_lock(plans: &[Plan], plan: &Plan) -> Option<LockKind> {
     let is_same = |other: &Plan| {
         other.located.path == plan.located.path || (plan.key().is_some() && plan.key() == other.key())
@@ -284,9 +284,8 @@ fn strictest_lock(plans: &[Plan], plan: &Plan) -> Option<LockKind> {
     plans.iter().filter(|other| is_same(other)).filter_map(|other| other.intent.lock).max()
 }
 
-/// Refuses a file that a cache or a simulated drive is served from, or that another run has, each of which
-/// holds a lock on it: what the kernel does for block devices. The same goes for the parts of files and
-/// devices. Returns the lock that is to be kept.
+/// Refuses a file, or a part of a file or device, that is locked by a cache, a simulated drive or another
+/// run. For whole block devices the kernel's exclusive claim does the same. Returns the lock to keep.
 fn nobody_serves(plan: &Plan, file: &Arc<OwnedFd>, lock: Option<LockKind>) -> Result<Option<Claim>> {
     let shown = &plan.located.shown;
     let bytes = plan.located.part.map_or(0..BYTES_MAX, ByteExtent::range);
@@ -302,7 +301,7 @@ fn held(shown: &str, found: &str) -> Error {
     Error::refused(shown, found, remedy)
 }
 
-/// Locks `file`, or finds out that others would let it be locked, and returns the lock that is to be kept.
+/// Locks `file` and returns the lock to keep; if `lock` is `None`, only checks that it could be locked.
 fn lock_file(shown: &str, file: &Arc<OwnedFd>, lock: Option<LockKind>) -> Result<Option<Claim>> {
     let locks_bytes = fstatfs(file).is_ok_and(|system| LOCKS_BYTES.contains(&(system.f_type as u64)));
     let kept = lock.filter(|_| !locks_bytes);
@@ -316,7 +315,7 @@ fn lock_file(shown: &str, file: &Arc<OwnedFd>, lock: Option<LockKind>) -> Result
         Err(Errno::WOULDBLOCK) => {
             Err(held(shown, "a cache, a drive or a run of plumb that verifies what it writes has it"))
         }
-        // Not every file system has locks.
+        // The file system does not support locks.
         Err(_) => Ok(None),
         Ok(()) if kept.is_some() => Ok(Some(Arc::clone(file))),
         Ok(()) => {
@@ -326,7 +325,7 @@ fn lock_file(shown: &str, file: &Arc<OwnedFd>, lock: Option<LockKind>) -> Result
     }
 }
 
-/// Steps 4 and 5.
+/// Performs steps 4 and 5.
 struct Opening<'a> {
     clock: &'a Arc<dyn Clock>,
     claims: Vec<(Key, Claim)>,
@@ -337,7 +336,7 @@ impl Opening<'_> {
     fn all(&mut self, plans: &[Plan]) -> Result<()> {
         let mut sizes = sizes_wanted(plans);
         for plan in plans {
-            // Whoever comes first makes it.
+            // The first plan of a path creates or resizes the file.
             let making = make(plan, sizes.remove(plan.located.path.as_path()))?;
             let opened = self.one(plan, making, strictest_lock(plans, plan))?;
             self.opened.push(opened);
@@ -345,8 +344,8 @@ impl Opening<'_> {
         Ok(())
     }
 
-    /// Opens the target of `plan`; if that fails, what was made for it is undone, unless somebody else has
-    /// locked it by then and so uses it.
+    /// Opens the target of `plan`. On failure undoes `making`, unless another process has locked the new file
+    /// since.
     fn one(&mut self, plan: &Plan, making: Option<Making>, lock: Option<LockKind>) -> Result<OpenedTarget> {
         making.iter().try_for_each(|making| self.lock_new(making, lock))?;
         match (self.device_of(plan, making.as_ref()), making) {
@@ -370,7 +369,7 @@ impl Opening<'_> {
         }
     }
 
-    /// Locks a file that was not there when the others were locked.
+    /// Locks a new file, which did not exist in step 3.
     fn lock_new(&mut self, making: &Making, lock: Option<LockKind>) -> Result<()> {
         if making.is_new() {
             let lock = lock_file(making.shown(), &Arc::new(making.duplicate()?), lock)?;
@@ -427,7 +426,7 @@ impl Opening<'_> {
     }
 }
 
-/// Makes the file of `plan`, or makes it longer or shorter, if it has not `size`.
+/// Creates the file of `plan`, or changes its length, if its size differs from `size`.
 fn make(plan: &Plan, size: Option<Bytes>) -> Result<Option<Making>> {
     let LocatedName { path, shown, .. } = &plan.located;
     let Some(size) = size else { return Ok(None) };
@@ -440,7 +439,7 @@ fn make(plan: &Plan, size: Option<Bytes>) -> Result<Option<Making>> {
     }
 }
 
-/// Returns the sizes to which files are to be made: for each path the largest that is asked for.
+/// Returns the size to create or resize each path to: the largest requested.
 fn sizes_wanted(plans: &[Plan]) -> HashMap<&Path, Bytes> {
     let mut sizes = HashMap::new();
     for plan in plans {
@@ -449,7 +448,7 @@ fn sizes_wanted(plans: &[Plan]) -> HashMap<&Path, Bytes> {
             *largest = size.max(*largest);
         }
     }
-    // Whoever finds it long enough as it is says so by no size: nobody else may cut it.
+    // A plan that accepts the present length has no size to set, but the file must not be cut below it.
     for plan in
         plans.iter().filter(|plan| matches!(plan.allowed, AllowedAccess::Read | AllowedAccess::Write { .. }))
     {
@@ -479,13 +478,13 @@ mod tests {
         std::fs::write(&path, vec![7; 8192]).unwrap();
         let planned = plans(&machine, &wanted, &[], &permission).unwrap();
         assert!(claims(&machine, &planned, &permission).is_ok());
-        // The permission that the first look had is gone.
+        // The permission of the first look no longer applies.
         let refused = claims(&machine, &planned, &Permission::default()).unwrap_err();
         assert_eq!(refused.kind(), Kind::Refused);
-        // Emptied meanwhile, it would be an error of its own.
+        // A file emptied since the first look is refused.
         std::fs::write(&path, "").unwrap();
         assert!(claims(&machine, &planned, &permission).is_err());
-        // Replaced meanwhile, it is not opened.
+        // A replaced file is not opened.
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, vec![8; 8192]).unwrap();
         let clock: Arc<dyn Clock> = Arc::new(plumb_block::RealClock::start());
@@ -541,7 +540,7 @@ mod tests {
         assert!(!first.remove_if_ours().unwrap() && path.exists());
         std::fs::File::options().write(true).open(&path).unwrap().set_len(1 << 20).unwrap();
         assert!(first.remove_if_ours().unwrap() && !path.exists());
-        // A run that appends gives it other lengths itself.
+        // A run that appends changes the length itself.
         let appending = run(Some(Bytes::mib(1))).unwrap();
         append(&[7; 4096]);
         appending.mark_as_left();
@@ -560,7 +559,7 @@ mod tests {
         let wanted = [TargetRequest { name, intent, options: FileOptions::write_buffered() }];
         let permission = Permission { overwrite: true, ..Permission::default() };
         let planned = plans(&machine, &wanted, &[], &permission).unwrap();
-        // Somebody writes to it: to be made longer, it would now be cut if that were undone.
+        // After a write by another process, undoing would cut the file that was to grow.
         std::fs::write(&path, vec![7; 16384]).unwrap();
         let refused = claims(&machine, &planned, &permission).unwrap_err();
         assert!(refused.found().contains("changed while plumb looked at it"), "{refused}");

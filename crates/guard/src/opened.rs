@@ -1,4 +1,4 @@
-//! [`OpenedTarget`]: a device that is open under a name, with what a run must know of it.
+//! [`OpenedTarget`]: an open device with its name, kind, size, identity and route.
 
 use std::ops::Range;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
@@ -34,7 +34,7 @@ pub enum TargetKind {
 }
 
 impl TargetKind {
-    /// Returns the kind of the device for a survey; `None` for what the kernel knows.
+    /// Returns the kind of device for a survey; `None` for files and devices of the kernel.
     pub const fn device_kind(self) -> Option<DeviceKind> {
         match self {
             Self::RegularFile | Self::BlockDevice => None,
@@ -45,21 +45,21 @@ impl TargetKind {
     }
 }
 
-/// How requests reach a target.
+/// Path of requests to a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route {
-    /// I/O through the kernel.
+    /// Kernel I/O by this engine.
     Kernel(Engine),
-    /// Straight to the simulation.
+    /// Direct calls of the simulation.
     Simulated,
-    /// I/O over NBD.
+    /// NBD protocol.
     Network,
-    /// I/O through a write-back cache in this process.
+    /// Write-back cache in this process.
     Cache,
 }
 
 impl Route {
-    /// Returns the name for people and recordings: `io_uring`, `pread/pwrite`, `simulation`.
+    /// Returns the name for display and recordings: `io_uring`, `pread/pwrite`, `simulation`.
     pub fn name(&self) -> &str {
         match self {
             Self::Kernel(engine) => engine.name(),
@@ -69,7 +69,7 @@ impl Route {
         }
     }
 
-    /// Returns why it is not another one, if that needs a reason.
+    /// Returns the reason for this route, if it is a fallback.
     pub fn because(&self) -> Option<&str> {
         match self {
             Self::Kernel(engine) => engine.because(),
@@ -77,7 +77,7 @@ impl Route {
         }
     }
 
-    /// Returns the number of requests that it can have in flight, if there is a limit.
+    /// Returns the maximum number of requests in flight; `None` if unlimited.
     pub fn depth_max(&self) -> Option<u32> {
         match self {
             Self::Kernel(engine) => engine.depth_max(),
@@ -85,7 +85,7 @@ impl Route {
         }
     }
 
-    /// Returns true if one reading of the clock serves several completions.
+    /// Returns true if completions may share one reading of the clock.
     pub fn batches(&self) -> bool {
         match self {
             Self::Kernel(engine) => engine.depth_max().is_none(),
@@ -95,46 +95,44 @@ impl Route {
     }
 }
 
-/// Target that passed all safety checks for its use.
+/// Target that passed all safety checks for its intended use.
 pub struct OpenedTarget {
-    /// The target. It can be shared by any number of jobs, and keeps a block device claimed for as long as it
-    /// lives.
+    /// The open device. Any number of jobs may share it. A block device stays claimed for its lifetime.
     pub device: Arc<dyn Device>,
-    /// Way in which requests reach the target.
+    /// Path of requests to the target.
     pub route: Route,
-    /// The target for people: what was typed, and what that stands for.
+    /// Name for display: as typed, with the path or device that it stands for.
     pub shown: String,
     /// Kind of the target.
     pub kind: TargetKind,
-    /// True if this run has made the file.
+    /// True if this run created the file.
     pub made: bool,
-    /// True if this run or an earlier one has made the file, and nobody has used it since.
+    /// True if plumb created the file, in this run or an earlier one, and nobody else has changed it since.
     pub ours: bool,
     /// Capacity of the target.
     pub size: Bytes,
-    /// Permanent identity of a block device: its serial, WWN or the like.
+    /// Permanent identity of a block device: serial, WWN or equivalent.
     pub identity: Option<String>,
-    /// Notes for the user: what `#N` became, what is destroyed, which option was changed.
+    /// Notes for the user: resolution of `#N`, contents to be destroyed, changed options.
     pub notes: Vec<String>,
-    /// The bytes of the file that are holes and have to be laid out before it is measured, from block to
-    /// block of the device: all of a file that was made, the end of one that was made longer.
-    /// [`lay_out`](Self::lay_out) does it; where it is done in another way and fails, call
-    /// [`remove_if_made`](Self::remove_if_made).
+    /// Byte range of holes to lay out before measuring: a new file as a whole, or the added end of an
+    /// extended one, aligned to the device's logical blocks. Call [`lay_out`](Self::lay_out), or after a
+    /// failed layout by other means [`remove_if_made`](Self::remove_if_made).
     pub needs_layout: Option<Range<u64>>,
-    /// Counters of what reaches the target; only for targets that the kernel does not know.
+    /// Counters of the I/O at the target; `None` for targets that the kernel counts.
     pub counters: Option<Arc<dyn StorageCounters>>,
-    /// Object by which the kernel knows the target.
+    /// Origin of the target.
     pub(crate) origin: Origin,
     pub(crate) making: Option<Making>,
 }
 
-/// Object that a target was opened from.
+/// Origin of a target.
 pub(crate) enum Origin {
-    /// A path.
+    /// A path to a file or block device.
     Node(Node),
-    /// A directory, in which a file was made.
+    /// A test file created in a directory that the user named.
     TestFile(MadeFile),
-    /// Something that the kernel does not know.
+    /// A device unknown to the kernel.
     Elsewhere,
 }
 
@@ -154,16 +152,16 @@ impl Origin {
     }
 }
 
-/// A file or a block device, as it was opened.
+/// An open file or block device.
 pub(crate) struct Node {
-    /// Absolute, without links.
+    /// Absolute path without symbolic links.
     pub(crate) path: PathBuf,
     pub(crate) options: FileOptions,
     pub(crate) key: Key,
     pub(crate) claim: Option<Claim>,
-    /// Length in bytes once it was made; the device has whole blocks of it.
+    /// Length in bytes when opened, after any resizing. The device covers whole blocks of it.
     pub(crate) length: u64,
-    /// First change of the file by others that was seen since it was opened.
+    /// First change by others that was detected since opening.
     pub(crate) change: OnceLock<String>,
 }
 
@@ -178,8 +176,8 @@ impl Node {
 }
 
 impl OpenedTarget {
-    /// Returns the path by which this process can look at it: absolute and without links, of a test file
-    /// below /proc. `None` for what the kernel does not know.
+    /// Returns the path for access by this process: absolute, without symbolic links; below /proc for a test
+    /// file. `None` for devices unknown to the kernel.
     pub fn path(&self) -> Option<&Path> {
         match &self.origin {
             Origin::Node(node) => Some(&node.path),
@@ -188,43 +186,43 @@ impl OpenedTarget {
         }
     }
 
-    /// Returns the way to what the kernel does not know, as far as the device says itself. `None` for a file
-    /// or a block device.
+    /// Returns the write path of a device unknown to the kernel, from the device's own description. `None`
+    /// for a file or a block device.
     pub fn survey(&self) -> Option<Survey> {
         let kind = self.kind.device_kind()?;
         Some(survey_device(&self.shown, &self.device.info(), kind))
     }
 
-    /// Returns true if it is a file or a device that others find by its name.
+    /// Returns true if others can open the target by its name: a file or block device.
     pub fn has_name(&self) -> bool {
         self.origin.node().is_some()
     }
 
-    /// Returns true if its name may still lead to it: false once others have removed, renamed or replaced it.
+    /// Returns false if the file was removed, renamed or replaced; true if that cannot be determined.
     pub fn is_at_its_name(&self) -> bool {
         self.origin.node().is_some_and(|node| node.is_at_its_path().unwrap_or(true))
     }
 
-    /// Returns true if this run has claimed it: a block device that nobody else can mount or claim meanwhile.
+    /// Returns true if this run holds the claim on the block device, so that nobody else can mount or claim
+    /// it.
     pub fn is_claimed(&self) -> bool {
         self.kind == TargetKind::BlockDevice && self.origin.node().is_some_and(|node| node.claim.is_some())
     }
 
-    /// Returns the path from which a survey of what is beneath it begins: of a test file that of its
-    /// directory.
+    /// Returns the path at which a survey of the write path starts; for a test file its directory.
     pub fn surveyed_from(&self) -> Option<&Path> {
         self.origin.test_file().map_or_else(|| self.path(), |made| Some(&made.directory))
     }
 
-    /// Lays out what [`needs_layout`](Self::needs_layout), in blocks of the device's logical block, and makes
-    /// it durable. Does nothing if there is nothing to lay out.
+    /// Writes the range [`needs_layout`](Self::needs_layout) in logical blocks and makes it durable. Does
+    /// nothing if there is no such range.
     ///
     /// # Errors
-    /// Fails as [`layout::write`]; EINTR when stopped, and the files made until then are removed.
+    /// Fails as [`layout::write`], with EINTR when stopped. Files created by this run are then removed.
     pub fn lay_out(&mut self, filling: Filling<'_>) -> Result<()> {
         let Some(range) = self.needs_layout.clone() else { return Ok(()) };
         let path = match (&self.making, &self.origin) {
-            // By its descriptor, so that it is this very file, whatever its name leads to by now.
+            // Open by descriptor: the name may lead to another file by now.
             (Some(making), _) => PathBuf::from(format!("/proc/self/fd/{}", making.as_fd().as_raw_fd())),
             (None, Origin::TestFile(made)) => made.path.clone(),
             (None, _) => return Ok(()),
@@ -242,12 +240,12 @@ impl OpenedTarget {
         }
     }
 
-    /// Makes the file as long as it is to be without writing its blocks: reserved with fallocate(2) if
-    /// `reserves` and the file system can, otherwise holes. What a file that is to be longer held is dropped.
-    /// Does nothing if there is nothing to lay out.
+    /// Sets the length of the file without writing its blocks: reserved with fallocate(2) if `reserves` is
+    /// true and the file system supports it, else as holes. Discards the previous contents. Does nothing
+    /// if there is nothing to lay out.
     ///
     /// # Errors
-    /// As ftruncate(2) and fallocate(2); what was made is then undone.
+    /// Fails as ftruncate(2) and fallocate(2), after undoing the creation or extension.
     pub fn size_unwritten(&mut self, reserves: bool) -> Result<()> {
         use rustix::io::Errno;
         let (Some(_), Some(making)) = (&self.needs_layout, &self.making) else { return Ok(()) };
@@ -258,7 +256,7 @@ impl OpenedTarget {
             false => Ok(()),
         });
         match reserved {
-            // fio goes on where nothing can be reserved, too.
+            // fio also continues if space cannot be reserved.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
                 self.laid_out();
                 Ok(())
@@ -270,7 +268,7 @@ impl OpenedTarget {
         }
     }
 
-    /// Says that the file is laid out, or that holes in it do not matter, so that it stays.
+    /// Keeps the file: it is laid out, or its holes do not matter.
     pub fn laid_out(&mut self) {
         self.needs_layout = None;
         if let Some(making) = self.making.take().filter(|_| self.ours && self.has_own_length()) {
@@ -278,10 +276,10 @@ impl OpenedTarget {
         }
     }
 
-    /// Marks a file of plumb's own as left by this run, so that the next one may write over it without being
-    /// asked: to be called when a run that may have written to it has ended. Does nothing to other targets,
-    /// nor to a file to which somebody else gave another length. A mark that cannot be set stays as it was,
-    /// and the contents then say whose they are.
+    /// Marks a file of plumb's own as left by this run, so that the next run may overwrite it without
+    /// permission. Call at the end of a run that may have written to it. Ignores other targets, and a file
+    /// whose length somebody else changed. If the mark cannot be set, the old one stays, and the next run
+    /// examines the contents.
     pub fn mark_as_left(&self) {
         let Some(node) = self.origin.node() else { return };
         let is_written = self.kind == TargetKind::RegularFile && node.options.access != Access::ReadOnly;
@@ -294,8 +292,8 @@ impl OpenedTarget {
         }
     }
 
-    /// Returns true if its file is as long as this run has made it, or the run appends to it and so gives it
-    /// other lengths; false if it was removed or replaced.
+    /// Returns true if the file has the length that this run gave it, or if the run appends and so changes
+    /// it; false if the file was removed or replaced.
     pub fn has_own_length(&self) -> bool {
         self.origin.node().is_some_and(|node| match rustix::fs::lstat(&node.path) {
             Ok(there) => {
@@ -307,23 +305,22 @@ impl OpenedTarget {
         })
     }
 
-    /// Undoes what opening has made, when laying out failed or was interrupted: a new file is removed, one
-    /// that was made longer is cut to its former length. Does nothing to other targets, nor after
-    /// [`laid_out`](Self::laid_out). The device is of no use then.
+    /// Undoes the changes of opening after a failed or interrupted layout: removes a new file, cuts an
+    /// extended one to its former length. Does nothing to other targets, or after
+    /// [`laid_out`](Self::laid_out). The device must not be used afterwards.
     ///
     /// # Errors
-    /// As unlink(2) and ftruncate(2).
+    /// Fails as unlink(2) and ftruncate(2).
     pub fn remove_if_made(&mut self) -> Result<()> {
         self.needs_layout = None;
         self.making.take().map_or(Ok(()), Making::undo)
     }
 
-    /// Removes the file if plumb has made it for itself, and says whether it did: for a run that leaves
-    /// nothing behind. A name that belongs to another file by now is left alone, as is a file to which
-    /// somebody else gave another length.
+    /// Removes a file that plumb created for its own use; returns true if it did. Leaves a file alone if the
+    /// name belongs to another file by now, or if somebody else changed its length.
     ///
     /// # Errors
-    /// As unlink(2).
+    /// Fails as unlink(2).
     pub fn remove_if_ours(&self) -> Result<bool> {
         let failed = |errno| Error::os(&self.shown, "remove", errno);
         let Some(node) = self.origin.node() else { return Ok(false) };
@@ -334,17 +331,16 @@ impl OpenedTarget {
         Ok(true)
     }
 
-    /// Opens the target once more in another way, for a job that wants, say, the page cache where others go
-    /// past it. It may be written if this one may. The claim on a block device is shared, for the kernel
-    /// grants only one.
+    /// Opens the target again with other options, for instance with the page cache beside O_DIRECT. The
+    /// access is that of this target. The claim on a block device is shared, as the kernel grants only one.
     ///
-    /// Jobs that want the same options share [`device`](Self::device) instead: a failed flush then latches
-    /// them all, while each device that is opened here latches alone.
+    /// Jobs with equal options share [`device`](Self::device) instead. A failed flush latches all users of
+    /// one device; each device opened here latches on its own.
     ///
-    /// What the kernel does not know has no other way: the same device is given again.
+    /// A device unknown to the kernel has no options: the same device is returned.
     ///
     /// # Errors
-    /// As open(2), and where the file system does not support the options.
+    /// Fails as open(2), and if the file system does not support the options.
     pub fn open_again(&self, options: FileOptions, clock: Arc<dyn Clock>) -> Result<Arc<dyn Device>> {
         let node = match &self.origin {
             Origin::Node(node) => node,
@@ -381,16 +377,16 @@ impl std::fmt::Debug for OpenedTarget {
     }
 }
 
-/// Marks a file that plumb wrote as it is now.
+/// Marks a file written by plumb with its present state.
 fn vouch(file: BorrowedFd<'_>) {
-    // Where that fails the old mark stands, and the next run reads the contents before it trusts them.
+    // If this fails the old mark stays, and the next run examines the contents.
     drop(mark_as_left(file));
 }
 
-/// Returns the file or device of `key` with these options, beside the claim on it.
+/// Opens the file or device `key` with these options, sharing the claim on it.
 ///
 /// # Errors
-/// As open(2), and where the file system does not support the options.
+/// Fails as open(2), and if the file system does not support the options.
 pub fn device(
     located: &LocatedName,
     key: Key,
@@ -405,7 +401,7 @@ pub fn device(
     Ok((Arc::new(KeepingDevice { device, _kept: claim }), engine))
 }
 
-/// Returns the flags of open(2) that a [`FileDevice`] with these options is used with.
+/// Returns the flags of open(2) for a [`FileDevice`] with these options.
 fn flags(options: FileOptions) -> OFlags {
     let access = match options.access {
         Access::ReadOnly => OFlags::RDONLY,

@@ -1,4 +1,4 @@
-//! The user's intent for a target, and the permission that the user has given.
+//! Intended use of a target, and the user's permission for it.
 
 use plumb_block::Bytes;
 use plumb_linux::inventory::single_spaced;
@@ -9,34 +9,34 @@ use crate::byte_extent::ByteExtent;
 /// Intended use of a target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Intent {
-    /// True if it is to be written. Without it the target is opened read-only.
+    /// True for reading and writing; false opens the target read-only.
     pub writes: bool,
-    /// The user asks for a file of this size: it is made if it is missing, and made longer if it is shorter.
-    /// For a block device it is the size that it must have at least.
+    /// Required size: a missing file is created, a shorter one extended. A block device must have at least
+    /// this size.
     pub size: Option<Bytes>,
-    /// A longer file is cut to the size.
+    /// Whether a longer file is cut to `size`.
     pub cuts: bool,
-    /// The part of what is there that is meant, which is neither made nor made longer; `None`: all of it.
+    /// Part of an existing target, which is neither created nor extended; `None` for all of it.
     pub part: Option<ByteExtent>,
-    /// Lock that is kept on a file that is written, until the target is closed: shared with other runs, or
-    /// exclusive, because another run's writes would be reported as wrong data. `None`: no lock is kept.
+    /// Lock on a written file, held until the target is closed: shared with other runs, or exclusive for a
+    /// run that verifies its data. `None` for no lock.
     pub lock: Option<LockKind>,
 }
 
 impl Intent {
-    /// Permission to read existing data.
+    /// Reading of all of the target.
     pub const READ: Self = Self { writes: false, size: None, cuts: false, part: None, lock: None };
-    /// Permission to overwrite existing data.
+    /// Writing of all of the target.
     pub const WRITE: Self = Self { writes: true, size: None, cuts: false, part: None, lock: None };
 
-    /// Returns the intent with a file of `size` made if need be.
+    /// Returns the intent with this required size.
     #[must_use]
     pub const fn sized(mut self, size: Bytes) -> Self {
         self.size = Some(size);
         self
     }
 
-    /// Returns the intent for a part of what is there.
+    /// Returns the intent restricted to `part`.
     #[must_use]
     pub const fn within(mut self, part: Option<ByteExtent>) -> Self {
         self.part = part;
@@ -44,17 +44,17 @@ impl Intent {
     }
 }
 
-/// Permission that the user has given, for all targets of a run together.
+/// The user's permission, for all targets of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permission {
-    /// `--overwrite`: files that plumb did not make, and block devices, may be written if they show no sign
-    /// of use.
+    /// `--overwrite`: permits writing to files not created by plumb, and to block devices, unless they show
+    /// signs of use.
     pub overwrite: bool,
-    /// `--destroy ID`: what the user typed, each naming one target by what does not change: the serial of a
-    /// disk, the absolute path of a file. For that target it implies `overwrite`, and that signs of use do
-    /// not matter.
+    /// `--destroy ID`: values typed by the user, each the permanent identity of one target: the serial of a
+    /// disk, the absolute path of a file. For that target it implies `overwrite`, and signs of use do not
+    /// matter.
     pub destroy: Vec<String>,
-    /// How a size is typed in the language that was used, for what the user is told to give.
+    /// Syntax of a size in the dialect used, for messages.
     pub size_words: &'static str,
 }
 
@@ -65,8 +65,8 @@ impl Default for Permission {
 }
 
 impl Permission {
-    /// Returns true if one of `identities` was typed to be destroyed. White space at the ends and runs of it
-    /// do not matter; everything else does.
+    /// Returns true if one of `identities` may be destroyed. Leading, trailing and repeated white space is
+    /// ignored.
     pub fn destroys(&self, identities: &[String]) -> bool {
         self.destroy.iter().any(|typed| Self::is_one_of(typed, identities))
     }

@@ -1,4 +1,5 @@
-//! The rules: what may be done with what was found. Pure, and the only place that decides.
+//! Safety rules: decide from the facts about a target what may be done with it. Pure functions; no other
+//! module decides.
 //!
 //! | found | to read | to write |
 //! |---|---|---|
@@ -14,19 +15,20 @@
 //! | active swap space, file or device | yes | no: to the kernel each write is an error (ETXTBSY), and what is there is the memory of running programs |
 //! | file that a drive or a cache of plumb serves from, or a part of a file or device that a cache does | yes | no |
 //!
-//! Of a part of a file or device the rules judge what reaches into that part, and what the whole bears the
-//! signatures of, but for the logs of caches in other parts.
+//! A part of a file or device is judged by the uses that extend into the part and by the signatures of the
+//! whole, except the logs of caches in other parts.
 //!
-//! What is beneath a target counts as the target ([`plumb_linux::inventory::Storage`]): a loop device over a
-//! mounted one, over a part of its file, over swap space or over the medium of a drive is in use as that is.
+//! Storage below a target counts as the target ([`plumb_linux::inventory::Storage`]): a loop device over a
+//! mounted device, part of a file in use, swap space or the medium of a drive is itself in use.
 //!
-//! A signature is what [`crate::signature`] knows, and whatever else blkid(8) names where it is installed.
+//! Signatures are those that [`crate::signature`] knows, and those that blkid(8) reports where it is
+//! installed.
 //!
-//! A device that is to be cached keeps what is on it, so only a log of another cache is in the way there:
-//! that takes `--destroy`. Which cache a device needs is for its marker to say ([`crate::cache`]).
+//! A device to be cached keeps its contents, so only the log of another cache prevents its use; that requires
+//! `--destroy`. The marker decides which cache a device needs ([`crate::cache`]).
 //!
-//! Giving a file another length is writing to it, whatever is to be done with it then. A file that plumb made
-//! and that somebody has put a file system into is no longer plumb's alone, so its mark does not count.
+//! Changing the length of a file is a write, even if the file is then only read. A file created by plumb in
+//! which somebody has since made a file system is judged as any other file, regardless of its mark.
 
 use plumb_block::Bytes;
 use plumb_text::shell_word;
@@ -35,26 +37,27 @@ use crate::error::{Error, Kind, Result};
 use crate::facts::{BlockFacts, Contents, FileFacts, FoundObject, Missing, Use};
 use crate::permission::{Intent, Permission};
 
-/// Access that the rules allow.
+/// Access allowed by the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AllowedAccess {
-    /// Open it read-only.
+    /// Open read-only.
     Read,
-    /// Open it for writing.
+    /// Open for writing.
     Write {
-        /// Claim a block device exclusively. Not where the user has it destroyed while it is in use.
+        /// Whether to claim a block device exclusively; false if the user permits destroying it while it is
+        /// in use.
         exclusive: bool,
     },
-    /// Make a file of this size.
+    /// Create a file of this size.
     Make(Bytes),
-    /// Give the file another length, this one, then read or write it.
+    /// Change the length of the file to this size, then read or write it.
     Resize(Bytes),
 }
 
-/// Decides what may be done with the target that people know as `target`.
+/// Judges the access to `target`, its name in messages.
 ///
 /// # Errors
-/// The refusal, with what was found and what to do.
+/// The refusal, with finding and remedy.
 pub fn judge(
     target: &str,
     found: &FoundObject,
@@ -183,7 +186,7 @@ fn judge_block(
         ));
     }
     if block.read_only {
-        // The kernel's names have no colon; an export is named by its URI.
+        // Kernel names contain no colon; the name of an export is its URI.
         let remedy = match block.kernel_name.contains(':') {
             true => "have its server export it for writing, if it may be written".to_owned(),
             false => format!("`blockdev --setrw {}` where it may be written", shell_word(&block.node())),
@@ -213,8 +216,8 @@ fn judge_block(
     Ok(AllowedAccess::Write { exclusive: true })
 }
 
-/// Refuses a device as the one to be cached if it holds the log of another cache, which may have the only
-/// copy of what was written, unless the user gives that up.
+/// Refuses a device to be cached that holds the log of another cache, which may have the only copy of written
+/// data, unless the user permits destroying it.
 ///
 /// # Errors
 /// The refusal.
@@ -230,7 +233,7 @@ pub fn judge_cached(
     Err(Error::refused(target, signs(contents, &[]).join(", "), how_to_destroy(&[], contents, identities)))
 }
 
-/// Lists what speaks against writing.
+/// Returns the descriptions of contents and uses that argue against writing.
 pub fn signs(contents: &Contents, uses: &[Use]) -> Vec<String> {
     let mut signs: Vec<String> = uses.iter().map(ToString::to_string).collect();
     if *contents != Contents::BLANK {
@@ -244,7 +247,8 @@ pub fn detaching(by: &str) -> String {
     format!("losetup -d {}", shell_word(&format!("/dev/{by}")))
 }
 
-/// Refuses what `--destroy` cannot override: active swap space, and what a drive or a cache serves from.
+/// Refuses uses that `--destroy` cannot override: active swap space, and files and devices from which a drive
+/// or a cache is served.
 ///
 /// # Errors
 /// The refusal.
@@ -269,13 +273,13 @@ pub fn never_written(target: &str, uses: &[Use]) -> Result<()> {
     }
 }
 
-/// Refuses a file through which the kernel shows or takes settings.
+/// Creates the refusal of a file of a kernel file system, such as /proc.
 pub fn kernel_file(target: &str, system: &str) -> Error {
     let found = format!("it is a file of the kernel ({system}), which stores nothing");
     Error::refused(target, found, "name a file on a disk, or a block device")
 }
 
-/// Returns the words of a refusal where it cannot be seen what uses a target.
+/// Returns the finding for a target whose uses cannot be determined, for the reason `unseen`.
 pub fn unseen_words(unseen: &str) -> String {
     format!("what uses it cannot be seen: {unseen}")
 }
@@ -300,8 +304,8 @@ pub(crate) fn how_to_destroy(uses: &[Use], contents: &Contents, identities: &[St
     }
 }
 
-/// Returns the remedy, and how to erase what is left on `path`, if nothing but copies of superblocks are:
-/// wipefs(8) erases only the first ones.
+/// Returns `remedy`, with the command that erases `path` if only copies of superblocks remain there, which
+/// wipefs(8) does not find.
 fn with_erasing(contents: &Contents, path: Option<&String>, remedy: String) -> String {
     let (Some(places), Some(path)) = (contents.only_copies(), path) else { return remedy };
     let sector = 512;
@@ -316,10 +320,10 @@ fn with_erasing(contents: &Contents, path: Option<&String>, remedy: String) -> S
     format!("if that is a leftover, erase it with {}; otherwise {remedy}", commands.join(" and "))
 }
 
-/// Checks that each word typed for `--destroy` names one of the targets, given as their names and identities.
+/// Checks that each value of `--destroy` names one of the targets, given by name and identities.
 ///
 /// # Errors
-/// A refusal that names the word, and what the targets are called.
+/// The refusal, with the value and the identities of the targets.
 pub fn each_word_names_a_target(permission: &Permission, targets: &[(&str, &[String])]) -> Result<()> {
     for typed in &permission.destroy {
         if !targets.iter().any(|(_, identities)| Permission::is_one_of(typed, identities)) {

@@ -1,10 +1,9 @@
-//! A device together with what it needs for as long as it lives: the claim on it, or the cache whose mark
-//! follows its sessions.
+//! [`KeepingDevice`]: a device that owns what it needs for its lifetime, such as the claim on a block device,
+//! or the cache whose mark follows its sessions.
 //!
-//! The kernel grants O_EXCL on a block device once: a second exclusive open fails with EBUSY, in the same
-//! process too. So one descriptor holds the claim and is never used for anything else; every [`Device`] of
-//! that target is opened beside it without O_EXCL, which the kernel allows, and keeps the claim for as long
-//! as it lives.
+//! The kernel grants O_EXCL on a block device once: a second exclusive open fails with EBUSY, even in the
+//! same process. So one descriptor holds the claim and has no other use. Each [`Device`] of the target is
+//! opened without O_EXCL, which the kernel allows, and owns a share of the claim.
 
 use std::ops::Deref;
 use std::os::fd::OwnedFd;
@@ -12,14 +11,14 @@ use std::sync::Arc;
 
 use plumb_block::{Device, DeviceLayer};
 
-/// The exclusive claim on a block device, or the lock on a file (flock(2)).
+/// Exclusive claim on a block device, or lock on a file (flock(2)).
 pub type Claim = Arc<OwnedFd>;
 
-/// A device that keeps something.
+/// A device that keeps another value alive.
 pub struct KeepingDevice<D, K> {
     /// The device.
     pub device: D,
-    /// Held, never used; dropped after the device.
+    /// Value held for the lifetime of the device and dropped after it.
     pub _kept: K,
 }
 

@@ -1,6 +1,6 @@
-//! `sim:MODEL?wce=off&seed=7`: a simulated drive in this process.
+//! Simulated drives in this process as targets: `sim:MODEL?wce=off&seed=7`.
 //!
-//! Nothing real is written, so nothing has to be allowed. Names that are typed alike are the same drive.
+//! They need no permission, as no real storage is written. Equal names stand for the same drive.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::name::{Name, Scheme};
 use crate::opened::{OpenedTarget, Origin, Route, TargetKind};
 use crate::target_request::TargetRequest;
 
-/// How a simulated drive is typed; for messages.
+/// Syntax of the name of a simulated drive, for messages.
 const TYPED_AS: &str = "type it as in sim:MODEL?wce=off&seed=7&size=1GiB&fault=write:eio:nth=3";
 
 /// Returns true if `name` is that of a simulated drive.
@@ -23,10 +23,10 @@ pub(crate) fn is_meant(name: &Name) -> bool {
     matches!(name, Name::Scheme { scheme: Scheme::Sim, .. })
 }
 
-/// Makes the drives that are wanted, each with its place in the list.
+/// Creates the wanted drives, each with its index in the list.
 ///
 /// # Errors
-/// If there is no such model, or an option makes no sense.
+/// Fails for an unknown model or an invalid option.
 pub(crate) fn open_all(wanted: &[(usize, TargetRequest)], time: &Time) -> Result<Vec<(usize, OpenedTarget)>> {
     let mut drives: Vec<(&Name, Handle)> = Vec::new();
     let mut opened = Vec::new();
@@ -48,7 +48,7 @@ pub(crate) fn open_all(wanted: &[(usize, TargetRequest)], time: &Time) -> Result
 /// Opens a simulated drive as a target, with the handle that switches its power.
 ///
 /// # Errors
-/// As [`open_all`](crate::open_all) for the name of a simulated drive.
+/// Fails as [`open_all`](crate::open_all) for a simulated drive.
 pub fn open_simulated(wanted: &TargetRequest, time: &Time) -> Result<(OpenedTarget, Handle)> {
     let handle = make(&wanted.name, time)?;
     Ok((describe(wanted, &handle, time)?, handle))
@@ -89,19 +89,19 @@ fn describe(want: &TargetRequest, handle: &Handle, time: &Time) -> Result<Opened
     )
 }
 
-/// Words of the message that a simulated device is too small.
+/// Words for the message that a simulated device is too small.
 #[derive(Clone, Copy)]
 pub struct Words {
-    /// Name of its kind, such as `the drive`.
+    /// Kind of device with its article, such as `the drive`.
     pub what: &'static str,
-    /// Beginning of a name that ends with a size.
+    /// Example of a name, up to the size at its end.
     pub example: &'static str,
 }
 
-/// Returns a simulated device with its counters as a target.
+/// Creates a target from a simulated device and its counters.
 ///
 /// # Errors
-/// A usage error if the device is smaller than is wanted.
+/// A usage error if the device is smaller than the intent requires.
 pub fn in_this_process(
     want: &TargetRequest,
     device: Arc<dyn Device>,

@@ -1,5 +1,5 @@
-//! Storage beneath a target: whether two targets are the same storage, and whether a program has claimed what
-//! a loop device is set up over, or another device that is the same storage; and how large a target is.
+//! Storage below targets: whether two targets share storage, whether a program has claimed it by another
+//! device, and the size of a target.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -19,7 +19,7 @@ use crate::facts::FoundObject;
 use crate::machine::Machine;
 use crate::rules::unseen_words;
 
-/// Returns how large the file or block device at `path` is now; `None` if it is empty or not known.
+/// Returns the present size of the file or block device at `path`; `None` if it is 0 or unknown.
 pub fn size_of(path: &str) -> Option<Bytes> {
     let found = std::fs::metadata(path).ok()?;
     let size = match found.file_type().is_block_device() {
@@ -29,11 +29,12 @@ pub fn size_of(path: &str) -> Option<Bytes> {
     Some(size).filter(|size| size.0 > 0)
 }
 
-/// Returns true if writing to one open file or block device changes the other: they are the same, or ranges
-/// of what is beneath both meet. Two partitions of a disk do not overlap, two loop devices over one file may.
+/// Returns true if a write to one open file or block device changes the other: they are the same, or their
+/// ranges of the storage below overlap. Two partitions of a disk do not overlap; two loop devices over one
+/// file may.
 ///
 /// # Errors
-/// The system's; a refusal where it cannot be seen what is beneath.
+/// The system's; a refusal if the storage below cannot be determined.
 pub fn overlap(one: impl AsFd, two: impl AsFd) -> Result<bool> {
     overlap_parts(
         &PartOfFile { file: one.as_fd(), part: None },
@@ -41,18 +42,18 @@ pub fn overlap(one: impl AsFd, two: impl AsFd) -> Result<bool> {
     )
 }
 
-/// A part of an open file or block device; `None`: all of it.
+/// Part of an open file or block device.
 pub struct PartOfFile<'a> {
     /// The file or block device.
     pub file: BorrowedFd<'a>,
-    /// The part of it.
+    /// The part; `None` for all of it.
     pub part: Option<ByteExtent>,
 }
 
-/// Returns true if writing to one part changes the other.
+/// Returns true if a write to one part changes the other.
 ///
 /// # Errors
-/// As [`overlap`].
+/// Fails as [`overlap`].
 pub fn overlap_parts(one: &PartOfFile<'_>, two: &PartOfFile<'_>) -> Result<bool> {
     let (tree, probe) = (LiveTree::new(), LiveProbe::new());
     let machine = Machine::new(&tree, &probe);
@@ -74,10 +75,9 @@ fn storage(inventory: &Inventory, PartOfFile { file, part }: &PartOfFile<'_>) ->
     Ok(inventory.storage_of_part(name, bytes))
 }
 
-/// Refuses a file or device whose storage a program has claimed for itself by another device: one behind a
-/// loop device beneath it, one above, or one over the same file. The tables of the kernel do not show such
-/// a claim, for instance of a file system that is mounted in another mount namespace. A use that they show
-/// is judged by the rules.
+/// Refuses a file or device whose storage is claimed exclusively through another device: below a loop device,
+/// above, or over the same file. The kernel's tables do not show such a claim, for instance of a file system
+/// mounted in another mount namespace. The rules judge the uses that the tables show.
 ///
 /// # Errors
 /// The refusal; the system's.
@@ -87,7 +87,7 @@ pub fn nobody_claims(
     part: &PartOfFile<'_>,
     shown: &str,
 ) -> Result<()> {
-    // An inventory that cannot be read is a fact of the target, not an error of this check.
+    // The rules report an unreadable inventory.
     let Ok(inventory) = machine.inventory() else { return Ok(()) };
     let below = match found {
         FoundObject::Block(target) => inventory.behind_loop_devices(&target.kernel_name),

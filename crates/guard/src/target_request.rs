@@ -1,17 +1,17 @@
-//! [`TargetRequest`]: a target that a command wants to open, the use it makes of it, and the options.
+//! [`TargetRequest`]: name, intended use and options of a target to open.
 
 use plumb_linux::FileOptions;
 
 use crate::name::Name;
 use crate::permission::Intent;
 
-/// Target that is to be opened.
+/// Request to open a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetRequest {
-    /// Name of the target as it was typed.
+    /// Name of the target as typed.
     pub name: Name,
     /// Intended use of the target.
     pub intent: Intent,
-    /// Options of the descriptor. The access follows from the intent, whatever is said here.
+    /// Options of the descriptor. Their access is ignored, as it follows from the intent.
     pub options: FileOptions,
 }

@@ -1,7 +1,8 @@
-//! A directory that is named with a size: a file of plumb's own in it, which is gone when the run ends.
+//! Test files: a directory named together with a size gets a temporary file, which is removed at the end of
+//! the run.
 //!
-//! Nothing of anybody else's is written, so nothing has to be allowed. What is wanted of one directory is one
-//! file, opened once for each way in which it is wanted, and another one for appends.
+//! They need no permission, as no foreign data is written. Requests for one directory share one file, opened
+//! once for each set of options; requests that append share another one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use crate::name::Name;
 use crate::opened::{OpenedTarget, Origin, Route, TargetKind};
 use crate::target_request::TargetRequest;
 
-/// Returns the directory that is meant, if it is one and a size is given.
+/// Returns the directory if `want` names one and gives a size.
 pub(crate) fn directory_of(want: &TargetRequest) -> Option<&Path> {
     match &want.name {
         Name::Path(path) if want.intent.size.is_some() && path.is_dir() => Some(path),
@@ -22,7 +23,7 @@ pub(crate) fn directory_of(want: &TargetRequest) -> Option<&Path> {
     }
 }
 
-/// A test file, and where it is.
+/// A test file and its path.
 #[derive(Clone)]
 pub(crate) struct MadeFile {
     pub(crate) file: Arc<TestFile>,
@@ -32,16 +33,16 @@ pub(crate) struct MadeFile {
 }
 
 impl MadeFile {
-    /// Returns the file as a device.
+    /// Opens the file as a device.
     fn device(&self, clock: Arc<dyn Clock>) -> plumb_block::Result<plumb_linux::FileDevice> {
         self.file.open(self.options, clock)
     }
 }
 
-/// Makes the files that are wanted, each with its place in the list.
+/// Creates the wanted files, each with its index in the list.
 ///
 /// # Errors
-/// As open(2), and where the file system does not support the options. Nothing is left behind.
+/// Fails as open(2), and if the file system does not support the options. Nothing is left behind.
 pub(crate) fn open_all(
     wanted: &[(usize, TargetRequest)],
     clock: &Arc<dyn Clock>,
@@ -99,7 +100,7 @@ pub(crate) fn open_all(
     Ok(opened)
 }
 
-/// Makes the test file of a directory, as large as the largest that is wanted there.
+/// Creates the test file of a directory with the largest size wanted there.
 fn make(directory: &Path, wanted: &[(usize, TargetRequest)], options: FileOptions) -> Result<MadeFile> {
     let sizes = wanted
         .iter()
@@ -147,7 +148,7 @@ mod tests {
         assert_eq!(std::fs::metadata(opened[2].path().unwrap()).unwrap().len(), 0);
         let pool = Pool::new(PoolShape { buffer: Bytes::kib(4), count: 1, alignment: Bytes(4096) }).unwrap();
         let mut queue = opened[2].device.open_queue(QueueOptions { depth: 1, pool }).unwrap();
-        // The third starts again.
+        // The third append starts over.
         for (lba, length) in [(0, 4096), (8, 8192), (0, 4096)] {
             let pattern = Payload::Pattern(Pattern { seed: 1, lba: Lba(lba), generation: 1 });
             assert!(queue.submit(Request::write(Tag(0), LbaRange::new(Lba(lba), 8), pattern)).is_ok());

@@ -1,5 +1,5 @@
-//! Configuration of a cache, kept beside its devices: a small JSON by name, with the paths of the devices.
-//! What the devices say of themselves decides; this only says where they are.
+//! Configuration of a cache: a JSON file, by name, with the paths of the devices. It only locates the
+//! devices; their own superblocks and marker are authoritative.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,38 +16,38 @@ use crate::cache::stop_record::StopRecord;
 use crate::cache::tuning::Tuning;
 use crate::error::{Error, Result};
 
-/// Bytes that are reserved for a configuration: enough for the paths of its few devices, unless these come
-/// near the longest that a path may be.
+/// Bytes reserved for a configuration: enough for the paths of its few devices, unless these approach the
+/// maximum path length.
 const CONFIGURATION_MAX: usize = 16 << 10;
 
-/// Where a cache is.
-/// Keys that a later plumb has added are ignored, and left out when the file is written.
+/// Configuration of a cache. Keys added by a later plumb are ignored, and lost when the file is rewritten.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CacheConfig {
     /// Always [`CacheConfig::SCHEMA`].
     pub schema: String,
-    /// The name that it is served under.
+    /// Name under which the cache is served.
     pub name: String,
-    /// Names the cache for ever.
+    /// Permanent identity of the cache.
     pub uuid: Uuid,
-    /// Names the backing device for ever.
+    /// Permanent identity of the backing device.
     pub backing_uuid: Uuid,
-    /// The mode that it is served in.
+    /// Mode of acknowledging writes.
     pub mode: Mode,
-    /// How several legs share the log.
+    /// Distribution of the log over several legs.
     pub layout: Layout,
-    /// The bytes used of each leg.
+    /// Bytes used of each leg.
     pub size: u64,
-    /// The device that is cached: a path that stays when the kernel's names change, where there is one.
+    /// Path of the backing device: one independent of the kernel's names, if there is one.
     pub backing: String,
-    /// Where the backing device says which cache it needs.
+    /// Position of the marker on the backing device.
     pub marker: MarkerPlace,
-    /// The devices of the log, in order.
+    /// Devices of the log, in order.
     pub legs: Vec<DevicePlace>,
-    /// The size of the cached device in bytes; `None` in a configuration that plumb made before it kept that.
+    /// Size of the cached device in bytes; `None` in configurations of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backing_size: Option<u64>,
-    /// Log to which the cache moves: it is the log once the mark on the backing device is not sealed.
+    /// Log to which the cache is moving. It becomes the log once the mark on the backing device is no longer
+    /// sealed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moves_to: Option<NewDevices>,
     /// Settings that may be changed while the cache is served.
@@ -57,17 +57,17 @@ pub struct CacheConfig {
     /// was killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<StopRecord>,
-    /// Mark that the backing device had when this was written: one with an earlier mark is an old copy.
-    /// `None` if it is not known.
+    /// Mark on the backing device when this was written, to recognise an old copy by its earlier mark. `None`
+    /// if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_mark: Option<LastMark>,
-    /// Bytes that were given up, of a cache that is being detached: the backing device has everything else,
-    /// and may not be marked any more. `None` if the cache is in use.
+    /// Bytes lost by a cache that is being detached: the backing device has everything else, and may have no
+    /// marker any more. `None` if the cache is in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detaching: Option<u64>,
 }
 
-/// Part of the mark on a backing device by which it is told from an older copy.
+/// Part of the mark on a backing device that distinguishes it from an older copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastMark {
     /// Number of the last session.
@@ -77,7 +77,7 @@ pub struct LastMark {
 }
 
 impl LastMark {
-    /// Returns true if this is certainly an earlier mark than `other`.
+    /// Returns true if this mark is certainly earlier than `other`.
     pub const fn is_before(self, other: Self) -> bool {
         self.session < other.session
             || (self.session == other.session && self.tail > 0 && self.tail < other.tail)
@@ -90,35 +90,36 @@ impl From<Mark> for LastMark {
     }
 }
 
-/// Devices of a log to which a cache moves.
+/// Log to which a cache moves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewDevices {
     /// The devices, in order.
     pub legs: Vec<DevicePlace>,
     /// Layout of the log over the devices.
     pub layout: Layout,
-    /// Bytes used of each.
+    /// Bytes used of each device.
     pub size: u64,
 }
 
-/// Where the backing device says which cache it needs.
+/// Position of the marker on the backing device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MarkerPlace {
-    /// An extended attribute of a file.
+    /// Extended attribute of a file.
     Attribute,
-    /// The last 4096 bytes of a device, or of a file without attributes; the cache is that much smaller.
+    /// Last 4096 bytes of a device, or of a file without attributes. The cached device is smaller by that
+    /// much.
     LastBlock,
 }
 
 impl CacheConfig {
-    /// The name and version of the document.
+    /// Name and version of the document.
     pub const SCHEMA: &str = "plumb/cache-config/1";
 
-    /// Returns the cache of this name in `directory`.
+    /// Loads the configuration `name` from `directory`.
     ///
     /// # Errors
-    /// If there is none, or the file is none of ours.
+    /// Fails if it is missing, or not a configuration.
     pub fn load(directory: &Path, name: &str) -> Result<Self> {
         let path = Self::path(directory, name);
         let shown = format!("cache:{name}");
@@ -146,8 +147,8 @@ impl CacheConfig {
         )
     }
 
-    /// Returns the configuration with the log that counts, if it was moving to another when its server ended:
-    /// the present one while the mark on the backing device `is_sealed`.
+    /// Returns the configuration after an interrupted move: with the present log if the mark on the backing
+    /// device `is_sealed`, otherwise with the new one.
     pub fn after_move(self, is_sealed: bool) -> Self {
         match self.moves_to.clone() {
             Some(NewDevices { legs, layout, size }) if !is_sealed => {
@@ -157,10 +158,10 @@ impl CacheConfig {
         }
     }
 
-    /// Returns true if a UUID was typed, by which the user accepts that this cache loses data.
+    /// Returns true if the user typed this cache's UUID, and so accepts losing its data.
     ///
     /// # Errors
-    /// The refusal, if it is that of another cache.
+    /// The refusal, if `typed` is the UUID of another cache.
     pub fn is_meant(&self, typed: Option<Uuid>) -> Result<bool> {
         match typed.filter(|typed| *typed != self.uuid) {
             None => Ok(typed.is_some()),
@@ -170,7 +171,7 @@ impl CacheConfig {
         }
     }
 
-    /// Makes this the configuration of its name, durably.
+    /// Writes the configuration under its name, durably.
     ///
     /// # Errors
     /// The file system's.
@@ -190,8 +191,8 @@ impl CacheConfig {
         .map_err(failed)
     }
 
-    /// Takes up room in `directory` for a configuration until the file is dropped: before a change that the
-    /// configuration must tell of.
+    /// Reserves space for a configuration in `directory` until the returned file is dropped: for use before a
+    /// change that the configuration must record.
     ///
     /// # Errors
     /// The file system's.
@@ -201,11 +202,12 @@ impl CacheConfig {
         whole_file::reserve(directory, CONFIGURATION_MAX).map_err(|error| Error::file(&shown, &error))
     }
 
-    /// Keeps all others from making a cache known in `directory`, until it is dropped: two would take one
-    /// name, and the second configuration replace the first. The directory is made if it is missing.
+    /// Locks `directory` against the creation of caches until the lock is dropped: two with the same name
+    /// would overwrite each other's configuration. Creates the directory if missing. Returns `None` if the
+    /// file system cannot lock directories (NFS).
     ///
     /// # Errors
-    /// The file system's. Where it cannot lock directories (NFS) nobody is kept away.
+    /// The file system's.
     pub fn lock_directory(directory: &Path) -> Result<Option<DirectoryLock>> {
         let shown = directory.display().to_string();
         whole_file::make_directory(directory, 0o700).map_err(|error| Error::file(&shown, &error))?;
@@ -216,11 +218,12 @@ impl CacheConfig {
         }
     }
 
-    /// Keeps other orders from opening the cache, until it is dropped. The file that is locked stays until
-    /// the cache is forgotten. Where none can be locked, the locks on the devices alone keep others away.
+    /// Locks the cache against other commands until the lock is dropped. The lock file stays until the cache
+    /// is forgotten. Returns `None` if the file cannot be locked; then only the locks on the devices protect
+    /// the cache.
     ///
     /// # Errors
-    /// The refusal, while another order on this cache is running.
+    /// The refusal, while another command uses this cache.
     pub fn claim(&self, directory: &Path) -> Result<Option<LockedRecord>> {
         match LockedRecord::hold(&Self::lock_path(directory, &self.name)) {
             Ok(None) => {
@@ -235,24 +238,24 @@ impl CacheConfig {
         }
     }
 
-    /// Forgets the cache. Its devices stay as they are.
+    /// Removes the configuration. The devices are not changed.
     ///
     /// # Errors
     /// The file system's.
     pub fn forget(directory: &Path, name: &str) -> Result<()> {
-        // Nobody needs it without a configuration, nor is kept away by one that is left.
+        // A leftover lock file does no harm.
         std::fs::remove_file(Self::lock_path(directory, name)).unwrap_or_default();
         let removed = whole_file::remove(&Self::path(directory, name));
         removed.map(drop).map_err(|error| Error::file(&format!("cache:{name}"), &error))
     }
 
-    /// Returns true if the device or file at `path` is one of the log, or of the log to which it moves.
+    /// Returns true if `path` is a device of the log, or of the log to which the cache moves.
     pub fn names_leg(&self, path: &str) -> bool {
         let moves_to = self.moves_to.iter().flat_map(|new| &new.legs);
         self.legs.iter().chain(moves_to).any(|place| place.path == path)
     }
 
-    /// Returns the names of all caches in `directory`, in order.
+    /// Returns the names of all caches in `directory`, sorted.
     ///
     /// # Errors
     /// The file system's.
@@ -274,13 +277,13 @@ impl CacheConfig {
         format!("cache {}", self.uuid)
     }
 
-    /// Returns the path of the configuration of the cache `name`.
+    /// Returns the path of the configuration of cache `name`.
     pub fn path(directory: &Path, name: &str) -> PathBuf {
         places::cache_configuration(directory, name)
     }
 }
 
-/// Returns the directory of the configurations of this user's caches.
+/// Returns the directory of this user's cache configurations.
 pub fn directory() -> PathBuf {
     places::cache_configurations(&places::state())
 }

@@ -1,4 +1,4 @@
-//! Places of the devices of a log: a path, and the part that is used of the device there.
+//! Places of log devices: a path, and the part of the device that is used.
 //!
 //! ```text
 //! /dev/disk/by-id/nvme-x           all of it
@@ -17,13 +17,13 @@ use crate::byte_extent::ByteExtent;
 use crate::error::{Error, Result};
 use crate::mark::mark_as_free;
 
-/// Place of a device of a log.
+/// Place of a log device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "LegRecord", into = "LegRecord")]
 pub struct DevicePlace {
     /// Path of the device or file, or the URI of an export.
     pub path: String,
-    /// The part of it that is used; `None`: all of it.
+    /// Part of the device; `None` for all of it.
     pub part: Option<ByteExtent>,
 }
 
@@ -47,7 +47,7 @@ impl From<DevicePlace> for LegRecord {
     }
 }
 
-/// Formats it as it is typed.
+/// Formats the place as typed.
 impl fmt::Display for DevicePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.part {
@@ -58,15 +58,15 @@ impl fmt::Display for DevicePlace {
 }
 
 impl DevicePlace {
-    /// Returns all of what is at `path`.
+    /// Returns the place of all of the device at `path`.
     pub fn whole(path: &str) -> Self {
         Self { path: path.to_owned(), part: None }
     }
 
-    /// Reads what was typed: a path, or `PATH@OFFSET+SIZE`. What does not end in two sizes is a path.
+    /// Parses `PATH` or `PATH@OFFSET+SIZE`. Text that does not end in two sizes is a path.
     ///
     /// # Errors
-    /// If the part is empty, or does not consist of whole blocks.
+    /// Fails if the part is empty or does not consist of whole blocks.
     pub fn parse(typed: &str) -> Result<Self> {
         let size = |typed: &str| typed.parse::<Bytes>().ok().map(|size| size.0);
         let split = || {
@@ -85,15 +85,15 @@ impl DevicePlace {
         Ok(Self { path: path.to_owned(), part: Some(part) })
     }
 
-    /// Reads each of what was typed.
+    /// Parses several places.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse).
+    /// Fails as [`parse`](Self::parse).
     pub fn parse_all(typed: &[String]) -> Result<Vec<Self>> {
         typed.iter().map(|typed| Self::parse(typed)).collect()
     }
 
-    /// Returns true if this is the place that was typed, by whatever path.
+    /// Returns true if `typed` is this place, by the same or another path.
     pub fn is_at(&self, typed: &str) -> bool {
         let Ok(typed) = Self::parse(typed) else { return false };
         let at = |path: &str| std::fs::canonicalize(path).ok();
@@ -101,12 +101,12 @@ impl DevicePlace {
         typed.part == self.part && (typed.path == self.path || are_one())
     }
 
-    /// Returns true if both are the same part, or both are all of what they name.
+    /// Returns true if both are the same part, or both are whole devices.
     pub fn is_same_part(&self, other: &Self) -> bool {
         self.part == other.part
     }
 
-    /// Refuses a log of `size` for the cache `name` that the part has no room for.
+    /// Checks that the part has room for a log of `size` of cache `name`.
     ///
     /// # Errors
     /// The refusal, if it is too small.
@@ -124,7 +124,7 @@ impl DevicePlace {
         }
     }
 
-    /// Marks a file that plumb made as free for something else. One that others may have parts of is not.
+    /// Marks a file created by plumb as reusable, unless others may use parts of it.
     pub fn mark_as_free(&self) {
         if self.part.is_none() {
             mark_as_free(&self.path);

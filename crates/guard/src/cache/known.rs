@@ -1,5 +1,5 @@
-//! The configurations of caches on this machine, in whatever state directory: what a device that bears no
-//! mark any more may be of.
+//! Cache configurations on this machine in all state directories. They identify backing devices and log
+//! devices that bear no mark any more.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ use crate::cache::marker::has_marker;
 use crate::cache::marker_search;
 use crate::signature::FileSource;
 
-/// Returns every configuration that can be read here: of this user, of root, of services, and of the users
-/// with a home below /home.
+/// Returns all readable configurations: of this user, of root, of services, and of users with a home below
+/// /home.
 pub fn all() -> Vec<CacheConfig> {
     let homes = std::fs::read_dir("/home").into_iter().flatten().flatten().map(|entry| entry.path());
     let homes = homes.chain([PathBuf::from("/root")]).map(|home| home.join(".local/state/plumb/cache"));
@@ -31,8 +31,7 @@ pub fn all() -> Vec<CacheConfig> {
     directories.iter().flat_map(|directory| in_directory(directory)).collect()
 }
 
-/// Returns the sizes of the cached devices, as the configurations say; of one that does not say it, as the
-/// log does.
+/// Returns the sizes of the cached devices, from the configurations, or where these lack it from the log.
 pub fn sizes(configs: &[CacheConfig]) -> Vec<Bytes> {
     configs
         .iter()
@@ -40,25 +39,25 @@ pub fn sizes(configs: &[CacheConfig]) -> Vec<Bytes> {
         .collect()
 }
 
-/// Returns the size of the cached device by a superblock at the start of a device of the log.
+/// Returns the size of the cached device from a superblock at the start of a log device.
 fn size_by_log(config: &CacheConfig) -> Option<Bytes> {
     let mut found = config.legs.iter().filter_map(|leg| leg_at(leg).ok()?);
     found.find(|leg| leg.settings.cache == config.uuid).map(|leg| leg.backing_size)
 }
 
-/// Opens what is at `path` to look at it. Whoever uses it is not disturbed.
+/// Opens `path` read-only, without disturbing its users.
 ///
 /// # Errors
-/// As open(2).
+/// Fails as open(2).
 pub fn opened(path: &str) -> Result<OwnedFd, Errno> {
     rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// Returns the leg that the start of the device at `place` says it is; `None` if it says nothing. A log that
-/// is served may be read, too.
+/// Returns the leg described by a superblock at the start of the device at `place`; `None` without one. The
+/// log may be in use.
 ///
 /// # Errors
-/// As open(2) and pread(2).
+/// Fails as open(2) and pread(2).
 pub fn leg_at(place: &DevicePlace) -> Result<Option<Leg>, Errno> {
     let mut blocks = vec![0; 2 * LOG_BLOCK as usize];
     let begin = place.part.map_or(0, |part| part.offset);
@@ -68,8 +67,8 @@ pub fn leg_at(place: &DevicePlace) -> Result<Option<Leg>, Errno> {
     Ok(found.next())
 }
 
-/// Returns whether a file or device that is open says that a cache needs it, or a configuration says so of
-/// it.
+/// Returns true if an open file or device is the backing device of a cache, by its marker or by a
+/// configuration.
 pub fn is_backing(file: BorrowedFd<'_>, size: Bytes) -> bool {
     let configs = all();
     // Read errors are reported by the code that looks for signatures.
@@ -77,14 +76,14 @@ pub fn is_backing(file: BorrowedFd<'_>, size: Bytes) -> bool {
     has_marker(file) || !found.is_empty() || !of_backing(file, configs).is_empty()
 }
 
-/// A part of a device that the configuration of a cache names as a device of its log.
+/// Part of a device that is a log device in a configuration.
 pub(crate) struct LogPart {
     pub part: ByteExtent,
-    /// True if the log of that cache is there.
+    /// True if the part contains the log of that cache.
     pub(crate) bears_log: bool,
 }
 
-/// Returns the parts of what `file` is open on that configurations name as devices of a log.
+/// Returns the parts of the open `file` that are log devices in configurations.
 pub(crate) fn log_parts(file: BorrowedFd<'_>) -> Vec<LogPart> {
     let mut found = Vec::new();
     for config in all() {
@@ -103,22 +102,23 @@ pub(crate) fn log_parts(file: BorrowedFd<'_>) -> Vec<LogPart> {
     found
 }
 
-/// Reads those of one directory, as far as they can be read.
+/// Reads the configurations in one directory, skipping unreadable ones.
 fn in_directory(directory: &Path) -> Vec<CacheConfig> {
     let names = CacheConfig::names(directory).unwrap_or_default();
     names.iter().filter_map(|name| CacheConfig::load(directory, name).ok()).collect()
 }
 
-/// Returns the configurations among `all` whose backing device is what `file` is open on: the same file or
-/// device, or one of them a loop device over the other.
+/// Returns the configurations among `all` whose backing device is the open `file`: the same file or device,
+/// or one a loop device over the other.
 pub fn of_backing(file: BorrowedFd<'_>, all: Vec<CacheConfig>) -> Vec<CacheConfig> {
     all.into_iter().filter(|config| leads_to(&config.backing, file) == Ok(true)).collect()
 }
 
-/// Returns whether `path` leads to what `file` is open on, or to something with the same contents.
+/// Returns true if `path` leads to the open `file`, or to an object with the same contents.
 ///
 /// # Errors
-/// As stat(2) and fstat(2): ENOENT and ENOTDIR if `path` leads nowhere; others say nothing of it.
+/// Fails as stat(2) and fstat(2). ENOENT and ENOTDIR mean that `path` leads nowhere; after others it is
+/// unknown.
 pub fn leads_to(path: &str, file: impl AsFd) -> Result<bool, Errno> {
     let file = file.as_fd();
     let (named, open) = (rustix::fs::stat(path)?, rustix::fs::fstat(file)?);
@@ -126,7 +126,7 @@ pub fn leads_to(path: &str, file: impl AsFd) -> Result<bool, Errno> {
     Ok(places(&named, &|| identities_at(Path::new(path))).iter().any(|place| open.contains(place)))
 }
 
-/// Returns the device and what a loop device is over, as far as that has a name; of a file its `identities`.
+/// Returns the identities of a device and of the storage below a loop device; for a file its `identities`.
 fn places(stat: &Stat, identities: &dyn Fn() -> Vec<FileId>) -> Vec<FileId> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice {
         return identities();

@@ -7,14 +7,13 @@
 //! plumb-cache 1 CACHE-UUID BACKING-UUID SESSION SIZE\n                          as plumb wrote it before
 //! ```
 //!
-//! SESSION is the number of the last session: one begins when the cache is opened, and when a device of the
-//! log is lost. SIZE is that of the cached device in bytes. TAIL and DURABLE are sequence numbers of records
-//! ([`Mark`]); WITNESSES is the CRC-32C of each witness, a block whose contents the mark states, in 8
-//! hexadecimal digits; 8 dashes for a witness without a statement, 8 dots for one that was discarded and may
-//! change by itself. The line is shorter than a sector, so that a power cut leaves the old one or the new
-//! one. A line of version 1 is read as one that states nothing of the log and of the contents, and replaced
-//! at the next opening. Version 3 says that the log is no longer written ([`Mark::is_sealed`]): a plumb that
-//! does not know it refuses the device.
+//! SESSION is the number of the last session; one begins when the cache is opened, and when a log device is
+//! lost. SIZE is that of the cached device in bytes. TAIL and DURABLE are sequence numbers of records
+//! ([`Mark`]). WITNESSES has 8 hexadecimal digits for each witness, a block whose contents the mark states:
+//! its CRC-32C; 8 dashes for a witness without a statement; 8 dots for one that was discarded and may change
+//! by itself. The line is shorter than a sector, so a power cut leaves the old or the new one. A line of
+//! version 1 states nothing of the log or the contents, and is replaced at the next opening. Version 3 means
+//! that the log is sealed ([`Mark::is_sealed`]); versions of plumb that do not know it refuse the device.
 
 use std::fmt;
 use std::io;
@@ -27,18 +26,18 @@ use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 
 const ATTRIBUTE: &str = "user.plumb.cache";
-/// Beginning of the line; the guard knows it as a signature.
+/// Beginning of the line, also its signature.
 pub(crate) const HEAD: &str = "plumb-cache ";
-/// The length of the block that a marker has.
+/// Length of the block that contains a marker.
 pub const BLOCK: Bytes = Bytes::kib(4);
-/// The length of a sector, which a marker fits in.
+/// Length of a sector in bytes; a marker is not longer.
 pub(crate) const SECTOR: usize = 512;
 
-/// Stands for a witness of which nothing is stated, or nothing can be.
+/// Placeholder for a witness without a statement.
 const SILENT: &str = "--------";
 const DISCARDED: &str = "........";
 
-/// The CRC-32C of each witness, where it is stated.
+/// CRC-32C of each witness; `None` without a statement.
 pub type Contents = [Option<u32>; WITNESSES_MAX];
 
 /// Contents of the marker on the backing device.
@@ -48,11 +47,11 @@ pub struct Marker {
     pub cache: Uuid,
     /// Identity of the backing device within the cache.
     pub backing: Uuid,
-    /// The size of the cached device.
+    /// Size of the cached device.
     pub size: Bytes,
     /// State of the log when the marker was written.
     pub mark: Mark,
-    /// Checksums of what the backing device held then.
+    /// Checksums of the witnesses on the backing device at that time.
     pub contents: Contents,
 }
 
@@ -74,13 +73,13 @@ impl fmt::Display for Marker {
 }
 
 impl Marker {
-    /// Returns the marker of a cache that was never served.
+    /// Creates the marker of a cache that has never been served.
     pub const fn new(cache: Uuid, backing: Uuid, size: Bytes) -> Self {
         let mark = Mark { session: 0, tail: 0, durable: 0, witnesses: 0, discarded: 0, is_sealed: false };
         Self { cache, backing, size, mark, contents: [None; WITNESSES_MAX] }
     }
 
-    /// Reads a marker that `bytes` begin with: `None` if they are no marker.
+    /// Parses the marker at the start of `bytes`; `None` if there is none.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let line = bytes.split(|byte| *byte == b'\n').next().and_then(|line| str::from_utf8(line).ok())?;
         let mut words = line.strip_prefix(HEAD)?.split(' ');
@@ -100,16 +99,16 @@ impl Marker {
         (matches!(version, "1" | "2" | "3") && words.next().is_none()).then_some(marker)
     }
 
-    /// Has the marker state these contents.
+    /// Sets the stated contents of the witnesses.
     pub fn state(&mut self, contents: Contents) {
         let bits = contents.iter().enumerate().filter(|(_, content)| content.is_some());
         (self.contents, self.mark.witnesses) = (contents, bits.fold(0, |bits, (index, _)| bits | 1 << index));
     }
 
-    /// Returns what the attribute of a file says.
+    /// Reads the marker from the attribute of a file.
     ///
     /// # Errors
-    /// As fgetxattr(2): EOPNOTSUPP where the file system has no attributes.
+    /// Fails as fgetxattr(2), with EOPNOTSUPP if the file system has no attributes.
     pub fn of_file(file: BorrowedFd<'_>) -> Result<Option<Self>, Errno> {
         let mut line = [0; SECTOR];
         match rustix::fs::fgetxattr(file, ATTRIBUTE, &mut line) {
@@ -119,10 +118,10 @@ impl Marker {
         }
     }
 
-    /// Makes this the attribute of a file, durably; `None` takes it away.
+    /// Writes the marker to the attribute of a file, durably; `None` removes it.
     ///
     /// # Errors
-    /// As fsetxattr(2), fremovexattr(2) and fsync(2).
+    /// Fails as fsetxattr(2), fremovexattr(2) and fsync(2).
     pub fn set_on_file(marker: Option<&Self>, file: impl AsFd) -> io::Result<()> {
         match marker {
             Some(marker) => {
@@ -137,10 +136,10 @@ impl Marker {
         Ok(rustix::fs::fsync(&file)?)
     }
 
-    /// Returns what the last block of a device holds.
+    /// Classifies the last block of a device.
     ///
     /// # Errors
-    /// If there is no memory, or the block cannot be read.
+    /// Fails if there is no memory, or the block cannot be read.
     pub fn of_device(device: &dyn Device) -> plumb_block::Result<InLastBlock> {
         let (range, pool) = block_at(device, last_block(device))?;
         let Some(buffer) = pool.take(BLOCK) else { return Ok(InLastBlock::Other) };
@@ -154,10 +153,10 @@ impl Marker {
         })
     }
 
-    /// Writes this into the block at byte `at` of a device, durably; `None` leaves zeroes there.
+    /// Writes the marker to the block at byte `at` of a device, durably; `None` writes zeroes.
     ///
     /// # Errors
-    /// If there is no memory, or the block cannot be written durably.
+    /// Fails if there is no memory, or the block cannot be written durably.
     pub fn set_on_device(marker: Option<&Self>, device: &dyn Device, at: u64) -> plumb_block::Result<()> {
         let (range, pool) = block_at(device, at)?;
         let Some(mut buffer) = pool.take(BLOCK) else { return Ok(()) };
@@ -171,7 +170,7 @@ impl Marker {
     }
 }
 
-/// Reads what is stated of the witnesses, and the bits of those that were discarded.
+/// Parses the stated contents of the witnesses, and the bit mask of discarded ones.
 fn contents(text: &str) -> Option<(Contents, u32)> {
     let (mut contents, mut discarded) = ([None; WITNESSES_MAX], 0);
     let is_whole = text.len() == 8 * WITNESSES_MAX && text.is_ascii();
@@ -184,15 +183,14 @@ fn contents(text: &str) -> Option<(Contents, u32)> {
     is_whole.then_some((contents, discarded))
 }
 
-/// Has a file say no more that it needs a cache, durably.
+/// Removes the marker from the attribute of a file, durably.
 pub(crate) fn forget_marker(file: impl AsFd) -> io::Result<()> {
     if has_marker(file.as_fd()) { Marker::set_on_file(None, file) } else { Ok(()) }
 }
 
-/// Returns whether a file has the attribute that says which cache it needs, whatever version of plumb wrote
-/// that.
+/// Returns true if a file has the marker attribute, in any version.
 pub fn has_marker(file: BorrowedFd<'_>) -> bool {
-    // Without a buffer only its length is told.
+    // An empty buffer queries the length only.
     rustix::fs::fgetxattr(file, ATTRIBUTE, &mut [] as &mut [u8]).is_ok()
 }
 
@@ -203,17 +201,17 @@ pub enum InLastBlock {
     Nothing,
     /// A marker.
     Marker,
-    /// Something else.
+    /// Other contents.
     Other,
 }
 
-/// Returns the byte at which the last block of a device begins.
+/// Returns the offset in bytes of the last block of a device.
 pub fn last_block(device: &dyn Device) -> u64 {
     let info = device.info();
     (info.blocks() * info.logical_block.0).saturating_sub(BLOCK.0)
 }
 
-/// Returns the block of a marker at byte `at`, and memory for it.
+/// Returns the block of a marker at byte `at`, and a buffer pool for it.
 fn block_at(device: &dyn Device, at: u64) -> plumb_block::Result<(LbaRange, Pool)> {
     let block = device.info().logical_block.0;
     let pool = Pool::new(PoolShape { buffer: BLOCK, count: 1, alignment: BLOCK })?;

@@ -1,21 +1,21 @@
-//! Search of a device for the marker of its cache: in an attribute of a file, and in blocks behind the cached
-//! part.
+//! Search for the marker of a backing device: in an attribute of a file, and in blocks after the cached part
+//! of a device.
 //!
-//! The block of the marker is the last one of the device when the cache is created. Later the device may grow
-//! (`lvextend`, a larger virtual disk), be seen in another way (the file of a loop device) or be copied
-//! without its attributes. So these places are read:
+//! The marker is in the last block of the device when the cache is created. Later the device may grow
+//! (`lvextend`, a larger virtual disk), appear in another form (the file of a loop device) or be copied
+//! without its attributes. So the search covers:
 //!
 //! 1. the attribute;
 //! 2. the last 4096 bytes;
-//! 3. behind each cached size that a [configuration](crate::cache::known) names;
-//! 4. behind the end of the file system or GPT that the device begins with: it was made to fit the cached
+//! 3. the end of each cached size in a [configuration](crate::cache::known);
+//! 4. the end of the file system or GPT at the start of the device, which was created to fit the cached
 //!    device.
 //!
-//! A marker counts where its own SIZE says that it is to be: a copy of it within other data is nothing.
+//! A marker counts only at the position that its own SIZE implies; copies within other data are ignored.
 //!
 //! # Limitations
-//! A device that has grown, has no configuration here, and begins with something else than GPT, ext2 to ext4,
-//! xfs or btrfs (a database straight on the device, LVM, LUKS) is not known again.
+//! The marker is not found on a device that has grown, has no configuration here, and begins with anything
+//! other than GPT, ext2 to ext4, xfs or btrfs (a database straight on the device, LVM, LUKS).
 
 use std::cell::RefCell;
 use std::io;
@@ -26,27 +26,26 @@ use plumb_cache::driver::SerialRequests;
 use crate::cache::marker::{BLOCK, HEAD, Marker, SECTOR};
 use crate::signature::{Source, end_of_file_system};
 
-/// How far behind the end of what a device begins with the marker is looked for: mkfs leaves less than that
-/// unused.
+/// Distance from the end of the contents that is searched, in bytes. mkfs leaves less than that unused.
 const BEHIND: u64 = 1 << 20;
 
-/// A marker in a block, and the byte at which that begins.
+/// A marker in a block, and the position of the block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InBlock {
     /// The marker.
     pub marker: Marker,
-    /// First byte of its block on the device.
+    /// Offset of the block on the device, in bytes.
     pub at: u64,
 }
 
-/// Finds the markers in blocks of `source`, where `sizes` are cached sizes that are known.
+/// Finds the markers in blocks of `source`; `sizes` are candidate sizes of the cached device.
 ///
 /// # Errors
-/// If a part cannot be read.
+/// Fails if a part cannot be read.
 pub fn find(source: &dyn Source, sizes: &[Bytes]) -> io::Result<Vec<InBlock>> {
     let end = source.size();
     let mut places = vec![(end.saturating_sub(BLOCK.0), BLOCK.0)];
-    // The block begins up to a block behind the cached part, which ends at a whole one.
+    // The block begins up to one block after the cached part, at a multiple of its length.
     places.extend(sizes.iter().map(|size| (size.0, 2 * BLOCK.0)));
     let behind = [end_of_file_system(source)?, end_of_gpt(source)?];
     places.extend(behind.into_iter().flatten().map(|at| (at - at % SECTOR as u64, BEHIND)));
@@ -64,8 +63,8 @@ pub fn find(source: &dyn Source, sizes: &[Bytes]) -> io::Result<Vec<InBlock>> {
     Ok(found)
 }
 
-/// Returns the byte behind the backup table of a GPT, as its header says (UEFI specification, 5.3.2:
-/// `AlternateLBA` at 32), for sectors of 512 bytes and of 4096 bytes.
+/// Returns the end of the backup table of a GPT, in bytes, from its header (UEFI specification, 5.3.2:
+/// `AlternateLBA` at 32), for sectors of 512 and of 4096 bytes.
 fn end_of_gpt(source: &dyn Source) -> io::Result<Option<u64>> {
     for sector in [512, 4096] {
         let mut header = [0; 40];
@@ -78,7 +77,7 @@ fn end_of_gpt(source: &dyn Source) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
-/// A device as a source, past the page cache, with the size that it had when this was opened.
+/// A device as a source, read without the page cache, with its size at opening.
 pub struct DeviceSource {
     blocks: u64,
     logical_block: u64,
@@ -86,10 +85,10 @@ pub struct DeviceSource {
 }
 
 impl DeviceSource {
-    /// Opens a queue to `device`, through which everything is read.
+    /// Opens a queue of `device` for all reads.
     ///
     /// # Errors
-    /// If the device gives none.
+    /// Fails if the device cannot open a queue.
     pub fn open(device: &dyn Device) -> io::Result<Self> {
         let requests = SerialRequests::open(device).map_err(|error| failed(&error))?;
         let info = device.info();
@@ -155,16 +154,16 @@ mod tests {
         let grown = image(4 * CACHED, &[(CACHED, line)]);
         assert_eq!(places(&grown, &[]), [0_u64; 0], "nothing says where the device ended");
         assert_eq!(places(&grown, &[Bytes(7 << 20), Bytes(end)]), [end]);
-        // A device of 512-byte sectors, not a whole number of blocks.
+        // A device of 512-byte sectors whose size is not a multiple of the block.
         assert_eq!(places(&image(4 * CACHED, &[(CACHED + 512, line)]), &[Bytes(end)]), [end + 512]);
-        // ext4 of 250 blocks of 4096 bytes.
+        // ext4 with 250 blocks of 4096 bytes.
         let ext: &[(usize, &[u8])] =
             &[(CACHED, line), (1024 + 0x38, &[0x53, 0xef]), (1024 + 4, &[250]), (1024 + 0x18, &[2])];
         assert_eq!(places(&image(4 * CACHED, ext), &[]), [end]);
         let last = (end / 512 - 1).to_le_bytes();
         let gpt: &[(usize, &[u8])] = &[(CACHED, line), (512, b"EFI PART"), (512 + 32, &last)];
         assert_eq!(places(&image(4 * CACHED, gpt), &[]), [end]);
-        // A copy of a marker in a place of its own.
+        // A copy of a marker at a position other than its own.
         let elsewhere = image(4 * CACHED, &[(2 * CACHED, line)]);
         assert_eq!(places(&elsewhere, &[Bytes(2 * end)]), [0_u64; 0]);
     }

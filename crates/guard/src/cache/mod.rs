@@ -1,5 +1,5 @@
-//! Traces of caches on devices and on this machine: the configuration by name, the marker on the backing
-//! device that says which cache it needs, and the record of how the last server stopped.
+//! Traces of caches on devices and on this machine: configurations by name, the marker on the backing device
+//! that names the cache that the device needs, and the record of the last stop.
 
 pub mod config;
 pub mod device_place;

@@ -1,5 +1,5 @@
-//! State of a backing device at the stop of its cache, by which a write of somebody else is noticed within
-//! one run of the machine.
+//! State of a backing device when its cache stopped, by which a later foreign write is detected until the
+//! machine reboots.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Duration;
@@ -14,30 +14,30 @@ use crate::mark::nanoseconds;
 
 /// A second in nanoseconds.
 const SECOND_NS: i128 = 1_000_000_000;
-/// Coarsest step of the times of a file system, that of FAT, and a tick of the kernel's clock, in
-/// nanoseconds.
+/// Upper bound of the resolution of file times, in nanoseconds: that of FAT, and a tick of the kernel's
+/// clock.
 const STEP_MAX_NS: i128 = 2 * SECOND_NS + 10_000_000;
 
-/// State of the backing device when its cache stopped, as the kernel has it until the machine starts again.
+/// State of a backing device when its cache stopped, valid for one boot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopRecord {
-    /// Session of the log that was stopped.
+    /// Last session of the log.
     pub session: u64,
-    /// `/proc/sys/kernel/random/boot_id`: if it differs, nothing else here can be compared.
+    /// `/proc/sys/kernel/random/boot_id`. If it differs, the state cannot be compared.
     pub boot: String,
     /// State of the device.
     pub state: BackingState,
 }
 
-/// Values that change with each write to a device or a file.
+/// Values that change with each write to a device or file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackingState {
-    /// A block device: `/sys/dev/block/X/diskseq` and the sectors written and discarded of `stat` beside it.
+    /// A block device: `/sys/dev/block/X/diskseq`, and the sectors written and discarded from its `stat`.
     Device {
-        /// Number of the disk, which no other gets.
+        /// Disk sequence number, never reused during a boot.
         diskseq: u64,
-        /// Size in units of 512 bytes.
+        /// Sectors of 512 bytes written and discarded.
         sectors: u64,
     },
     /// A file: stat(2).
@@ -50,14 +50,14 @@ pub enum BackingState {
         size: u64,
         /// `st_mtime` in nanoseconds.
         modified_ns: i128,
-        /// `st_ctime` in nanoseconds, which no program can set; `None` in a record of an earlier plumb.
+        /// `st_ctime` in nanoseconds, which programs cannot set; `None` in records of earlier versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         changed_ns: Option<i128>,
     },
 }
 
 impl BackingState {
-    /// Returns the state of what is open; `None` where the kernel counts nothing.
+    /// Reads the state of an open file or device; `None` if the kernel keeps no counters.
     pub fn read(file: &OwnedFd) -> Option<Self> {
         let stat = rustix::fs::fstat(file.as_fd()).ok()?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice {
@@ -71,7 +71,7 @@ impl BackingState {
         }
         let tree = LiveTree::new();
         let device = format!("/sys/dev/block/{}", DeviceNumber::from_stat(stat.st_rdev));
-        // A partition has the number of its disk, and its counters are its own.
+        // A partition shares the number of its disk, but has its own counters.
         let diskseq = ["", "/.."].iter().find_map(|up| tree.text(&format!("{device}{up}/diskseq")).ok())?;
         let counts: Vec<u64> = tree
             .text(&format!("{device}/stat"))
@@ -84,7 +84,7 @@ impl BackingState {
         Some(Self::Device { diskseq: diskseq.trim().parse().ok()?, sectors })
     }
 
-    /// Returns what has happened between this and a later state, if that is certain.
+    /// Describes the write between this state and the later state `now`; `None` if none is certain.
     fn write_until(&self, now: &Self) -> Option<String> {
         match (self, now) {
             (Self::Device { diskseq, sectors }, Self::Device { diskseq: same, sectors: later })
@@ -96,8 +96,8 @@ impl BackingState {
                 Self::File { device, inode, size, modified_ns, changed_ns },
                 Self::File { device: same, inode: too, size: later, modified_ns: then, changed_ns: changed },
             ) if (device, inode) == (same, too) => {
-                // A file system that has none keeps no part of a second once it was mounted again. A program
-                // that sets the time of modification to a whole second changes the other time.
+                // A file system without fractions of seconds loses them when it is mounted again. A program
+                // that sets the modification time to a whole second also changes the ctime.
                 let is_rounded = is_rounded_down(*modified_ns, *then)
                     && changed_ns.zip(*changed).is_none_or(|(before, now)| is_rounded_down(before, now));
                 if later > size {
@@ -111,13 +111,13 @@ impl BackingState {
         }
     }
 
-    /// Returns how long from `now_ns` on a write may get the time of modification that the file has: none
-    /// where times have parts of a second.
+    /// Returns how long after `now_ns` a write may still get the file's present modification time: zero if
+    /// times have fractions of seconds.
     fn indistinct_for(&self, now_ns: i128) -> Duration {
         match self {
             Self::File { modified_ns, .. } if modified_ns % SECOND_NS == 0 => {
                 let left = modified_ns + STEP_MAX_NS - now_ns;
-                // A time in the future is none that a write gets.
+                // Writes do not get a time in the future.
                 let left = Some(left).filter(|left| (1..=STEP_MAX_NS).contains(left)).unwrap_or(0);
                 Duration::from_nanos(u64::try_from(left).unwrap_or(0))
             }
@@ -126,14 +126,13 @@ impl BackingState {
     }
 }
 
-/// Returns true if `now` is the whole second that `before` is in, or was before too.
+/// Returns true if `now` equals `before` or is `before` rounded down to a second.
 fn is_rounded_down(before: i128, now: i128) -> bool {
     before == now || (now % SECOND_NS == 0 && (0..SECOND_NS).contains(&(before - now)))
 }
 
 impl StopRecord {
-    /// Returns the record of a cache that has just stopped with this session, once a later write has another
-    /// time.
+    /// Returns the record of a cache that has just stopped. Waits until later writes get a different time.
     pub fn now(session: u64, backing: Option<&OwnedFd>) -> Option<Self> {
         let state = BackingState::read(backing?)?;
         let now = clock_gettime(ClockId::RealtimeCoarse);
@@ -141,8 +140,8 @@ impl StopRecord {
         Some(Self { session, boot: boot()?, state })
     }
 
-    /// Returns what somebody has done to the backing device, which was last marked in `session`, since it
-    /// stopped; `None` if nothing is known.
+    /// Describes a foreign write to the backing device since the stop, if `session` is its last marked
+    /// session; `None` if none is known.
     pub fn write_since(&self, session: u64, backing: Option<&OwnedFd>) -> Option<String> {
         let is_comparable = self.session == session && boot().as_ref() == Some(&self.boot);
         let now = BackingState::read(backing?).filter(|_| is_comparable)?;

@@ -1,5 +1,5 @@
-//! Settings of a cache that may be changed while it is served: when it writes back, and the rated endurance
-//! of its log.
+//! Settings of a cache that may be changed while it is served: thresholds of writing back, and the rated
+//! endurance of its log.
 
 use plumb_block::Nanos;
 use plumb_cache::DestageOptions;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 /// Settings of a cache that may be changed at any time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tuning {
-    /// Thresholds that let the backing device sleep; `None`: data is written back soon.
+    /// Thresholds that let the backing device sleep; `None` to write data back soon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sleep: Option<Sleep>,
-    /// Bytes that each device of the log may be written in its life, as its maker states them.
+    /// Rated endurance of each log device: bytes that may be written in its life.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endurance_bytes: Option<u64>,
 }
@@ -23,14 +23,14 @@ pub struct Sleep {
     pub at_percent: u32,
     /// Age of the oldest record, in seconds, from which everything is written back.
     pub age: f64,
-    /// Time without a request, in seconds, after which the device is taken to have spun down.
+    /// Idle time, in seconds, after which the device is assumed to have spun down.
     pub spin_down: f64,
 }
 
 impl Sleep {
-    /// The largest [`at_percent`](Self::at_percent): a fuller log slows writes down.
+    /// Maximum of [`at_percent`](Self::at_percent): a fuller log slows writes down.
     pub const PERCENT_MAX: u32 = 60;
-    /// Thresholds where nothing else was given: 50 %, one day, 10 minutes.
+    /// Default thresholds: 50 %, one day, 10 minutes.
     pub const DEFAULT: Self = Self { at_percent: 50, age: 86_400.0, spin_down: 600.0 };
 }
 
@@ -40,7 +40,7 @@ impl Tuning {
         *self == Self::default()
     }
 
-    /// Returns when and how much is written back.
+    /// Returns the options of writing back.
     pub fn destage(&self) -> DestageOptions {
         let Some(Sleep { at_percent, age, spin_down }) = self.sleep else { return DestageOptions::DEFAULT };
         DestageOptions {

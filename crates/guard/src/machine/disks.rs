@@ -1,22 +1,22 @@
-//! The disks that `#N` counts.
+//! Numbering of disks, for `#N`.
 
 use plumb_linux::inventory::{Block, Inventory};
 
-/// Stems of names that are no disks: memory, files, media drives, raw flash, and what is made of other
-/// devices.
+/// Name stems of devices that do not count as disks: memory, files, removable media, raw flash, and devices
+/// composed of others.
 const NOT_DISKS: [&str; 10] = ["loop", "ram", "zram", "sr", "fd", "dm-", "md", "md_d", "bcache", "mtdblock"];
 
-/// Returns the whole disks of a machine in the order of `#0`, `#1`, ...: the kernel's names, with their
-/// drivers in alphabetical order (`nvme`, `sd`, `vd`) and within a driver in the order in which the kernel
-/// hands names out (`sda`, `sdz`, `sdaa`; `nvme0n1`, `nvme0n2`, `nvme10n1`).
+/// Returns the whole disks in the order of `#0`, `#1`, ...: by driver in alphabetical order (`nvme`, `sd`,
+/// `vd`), and within a driver in the order in which the kernel assigns names (`sda`, `sdz`, `sdaa`;
+/// `nvme0n1`, `nvme0n2`, `nvme10n1`).
 ///
-/// A disk counts whether it is in use or not, so that mounting one does not number the others anew; whether
-/// it may be written is for the guard to say. Left out is what is no disk of its own: loop devices, memory
-/// (ram, zram), optical and floppy drives, raw flash, what is made of other devices (device mapper, md,
-/// bcache), the boot and RPMB areas of an eMMC, hidden paths of multipath NVMe, and devices without a size.
+/// Disks in use count too, so that mounting one does not renumber the others; the guard decides on writes.
+/// Left out are loop devices, memory (ram, zram), optical and floppy drives, raw flash, devices composed of
+/// others (device mapper, md, bcache), the boot and RPMB areas of an eMMC, hidden paths of multipath NVMe,
+/// and devices of size 0.
 ///
-/// Limitations: a disk that is added or taken out may number those behind it anew. `/dev/disk/by-id` does not
-/// change.
+/// # Limitations
+/// Adding or removing a disk may renumber those after it. `/dev/disk/by-id` names are stable.
 pub(crate) fn numbered(inventory: &Inventory) -> Vec<&Block> {
     let mut disks: Vec<&Block> = inventory.blocks().filter(|block| is_disk(block)).collect();
     disks.sort_by_cached_key(|block| order(&block.name));
@@ -31,8 +31,8 @@ fn is_disk(block: &Block) -> bool {
     !is_other && area.is_none_or(str::is_empty) && block.sectors.is_some_and(|sectors| sectors > 0)
 }
 
-/// Returns the sort key of a name: the driver, then digits as numbers and letters as the kernel counts with
-/// them (the shorter first).
+/// Returns the sort key of a name: the driver, then digits by value, and letters in the kernel's order (the
+/// shorter first).
 fn order(name: &str) -> (String, Vec<(u64, String)>) {
     let lettered = ["sd", "vd", "hd", "xvd", "ubd"].into_iter().find(|driver| name.starts_with(driver));
     let driver_bytes =

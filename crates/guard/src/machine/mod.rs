@@ -1,7 +1,7 @@
-//! The machine that the guard looks at, and how its disks are numbered.
+//! The examined machine: its /proc, /sys and drives, and the numbers of its disks.
 //!
-//! /proc and /sys are read through a [`Tree`], so that the rules can be tried on trees that were put together
-//! by hand. What uses what is [`plumb_linux::inventory`]'s.
+//! /proc and /sys are read through a [`Tree`], so that tests can build machines. [`plumb_linux::inventory`]
+//! determines which devices and file systems use which.
 
 mod disks;
 
@@ -13,30 +13,30 @@ use plumb_linux::tree::Tree;
 
 pub(crate) use disks::numbered;
 
-/// A machine: its files, its drives, and what used what when that was first asked.
+/// A machine, with its inventory cached at first use.
 pub struct Machine<'a> {
     /// /proc, /sys and /dev.
     pub tree: &'a dyn Tree,
-    /// The drives, when asked.
+    /// Access to the drives.
     pub probe: &'a dyn Probe,
     inventory: OnceCell<Result<Inventory, InventoryError>>,
 }
 
 impl<'a> Machine<'a> {
-    /// Returns the machine that `tree` and `probe` show.
+    /// Creates the machine seen through `tree` and `probe`.
     pub fn new(tree: &'a dyn Tree, probe: &'a dyn Probe) -> Self {
         Self { tree, probe, inventory: OnceCell::new() }
     }
 
-    /// Returns the machine as it is from now on, for whoever has claimed something since it was looked at.
+    /// Returns the machine without the cached inventory, for another look after claiming a device.
     pub fn now(&self) -> Self {
         Self::new(self.tree, self.probe)
     }
 
-    /// Returns the machine's block devices and what uses them, as they were when first asked for.
+    /// Returns the block devices and their uses, as of the first call.
     ///
     /// # Errors
-    /// If a use may have been missed.
+    /// Fails if a use may have been missed.
     pub(crate) fn inventory(&self) -> Result<&Inventory, InventoryError> {
         self.inventory.get_or_init(|| Inventory::read(self.tree, self.probe)).as_ref().map_err(Clone::clone)
     }

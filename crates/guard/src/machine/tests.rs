@@ -1,4 +1,4 @@
-//! Machines put together by hand: who uses what, what a disk is called, and which disk has which number.
+//! Uses, identities and numbers of disks on constructed machines.
 
 use plumb_block::Bytes;
 use plumb_linux::inventory::FileId;
@@ -9,7 +9,7 @@ use super::*;
 use crate::facts::{BlockFacts, Contents};
 use crate::look::block_facts;
 
-/// Machine that a test builds.
+/// Machine constructed by a test.
 struct MadeMachine {
     tree: RecordedTree,
     probe: RecordedProbe,
@@ -31,17 +31,17 @@ impl MadeMachine {
         made
     }
 
-    /// Returns a whole disk; gives its number.
+    /// Adds a whole disk and returns its device number.
     fn disk(&mut self, name: &str) -> String {
         self.device(&format!("/sys/devices/{name}"), name)
     }
 
-    /// Returns a partition of `disk`; gives its number.
+    /// Adds a partition of `disk` and returns its device number.
     fn partition(&mut self, disk: &str, name: &str, number: &str) -> String {
         let at = format!("/sys/devices/{disk}/{name}");
         self.tree.put_text(&format!("{at}/partition"), number);
         let device = self.device(&at, name);
-        // One after the other, each of 8 sectors.
+        // Consecutive partitions of 8 sectors each.
         self.tree.put_text(&format!("{at}/size"), "8\n");
         let start = 8 * number.parse::<u64>().unwrap();
         self.tree.put_text(&format!("{at}/start"), &format!("{start}\n"));
@@ -125,7 +125,7 @@ fn a_mounted_partition_is_a_use_of_its_disk_and_of_no_other_partition() {
         assert_eq!(made.uses(used), ["sda1 is mounted at /mnt (ext4)"]);
     }
     assert!(made.uses(&sda2).is_empty());
-    // Mounted as a whole, every partition of it is in use.
+    // A mount of the whole disk uses every partition.
     made.mount(&sda, "/whole", "xfs", "/dev/sda");
     assert_eq!(made.uses(&sda2), ["sda is mounted at /whole (xfs)"]);
 }
@@ -146,7 +146,7 @@ fn what_stands_on_a_device_is_followed_to_the_top() {
     assert_eq!(made.uses(&sda), expected);
     assert_eq!(made.uses(&sda1), expected);
     assert!(made.uses(&sda2).is_empty());
-    // Held as a whole (multipath): the partition beside it is the same storage.
+    // A holder of the whole disk (multipath) uses each partition too.
     made.holder("sda", "dm-1");
     made.disk("dm-1");
     assert_eq!(made.uses(&sda2), ["sda is part of dm-1"]);
@@ -195,7 +195,7 @@ fn swap_and_loop_devices_over_a_device_are_uses_of_it() {
     made.mount(&loop0, "/img", "ext4", "/dev/loop0");
     assert_eq!(made.uses(&sda1), ["loop0 is mounted at /img (ext4)", "sda1 is behind loop0"]);
     assert_eq!(made.uses(&sda), made.uses(&sda1));
-    // Over the whole disk, it is over each partition.
+    // A loop device over the whole disk uses each partition.
     made.node("/dev/sda", &sda);
     made.says("loop0", "loop/backing_file", "/dev/sda\n");
     assert_eq!(made.uses(&sda1), ["loop0 is mounted at /img (ext4)", "sda is behind loop0"]);
@@ -251,7 +251,7 @@ fn a_word_that_two_disks_share_names_neither() {
     assert_eq!(made.words(&sdb1), ["sdb1=0123456789ABCDEF"]);
     made.says("sdb", "wwid", "eui.1\n");
     assert_eq!(made.words(&sdb), ["eui.1"]);
-    // Zeroes are no identity, and hidden paths are no other disk.
+    // A serial of zeroes does not identify a disk, and a hidden path does not count as a second disk.
     let sdc = made.disk("sdc");
     made.says("sdc", "serial", "00000000\n");
     made.says("sdc", "wwid", "eui.2\n");

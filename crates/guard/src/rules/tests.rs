@@ -1,4 +1,4 @@
-//! The table of the rules, case by case.
+//! Cases of the rule table.
 
 use super::*;
 use crate::signature::Signature;
@@ -65,7 +65,7 @@ fn destroy(word: &str) -> Permission {
     Permission { destroy: vec![word.into()], ..Permission::default() }
 }
 
-/// Expected answer of a rule: `Ok`, or the kind of the error and a word that it must say.
+/// Expected result of a rule: the access, or the kind of the error and a word of its message.
 type ExpectedAnswer = std::result::Result<AllowedAccess, (Kind, &'static str)>;
 
 const WRITE: ExpectedAnswer = Ok(AllowedAccess::Write { exclusive: false });
@@ -164,7 +164,7 @@ fn files() {
         (file(true, C::BLANK, vec![swap("the file")]), w, destroy("/srv/x.dat"), refused("swapoff")),
         (file(false, C::BLANK, vec![]), r, nothing(), Ok(AllowedAccess::Read)),
         (file(false, C::BLANK, vec![]), r.sized(Bytes::mib(1)), nothing(), Ok(AllowedAccess::Read)),
-        // Making a file longer writes to it, whatever is done then.
+        // Extending a file is a write, even for an intent to read.
         (file(false, C::BLANK, vec![]), r.sized(longer), nothing(), refused("--overwrite")),
         (file(false, C::BLANK, vec![]), r.sized(longer), overwrite(), Ok(AllowedAccess::Resize(longer))),
         (file(true, C::BLANK, vec![]), w.sized(longer), nothing(), Ok(AllowedAccess::Resize(longer))),

@@ -1,4 +1,4 @@
-//! Marks whose place depends on the size or the block size, or that are more than fixed bytes.
+//! Signatures at positions that depend on the size or block size, or that are more than fixed bytes.
 
 use std::io;
 
@@ -11,13 +11,13 @@ const KIB: u64 = 1 << 10;
 const MD: u32 = 0xa92b_4efc;
 /// `UBERBLOCK_MAGIC` of OpenZFS, include/sys/uberblock_impl.h.
 const UBERBLOCK: u64 = 0x00ba_b10c;
-/// Marks that the kernel and suspend-to-disk write at the end of the first page of swap space.
+/// Signatures that the kernel and suspend-to-disk write at the end of the first page of swap space.
 const SWAP: [&[u8]; 6] =
     [b"SWAPSPACE2", b"SWAP-SPACE", b"S1SUSPEND", b"S2SUSPEND", b"ULSUSPEND", b"LINHIB0001"];
 /// `DRBD_MD_MAGIC_07` to `DRBD_MD_MAGIC_09`, drivers/block/drbd.
 const DRBD: std::ops::RangeInclusive<u32> = 0x8374_026a..=0x8374_026d;
 
-/// Returns all that `source` bears of them.
+/// Returns all of these signatures in `source`.
 pub(super) fn find(source: &dyn Source) -> io::Result<Vec<Signature>> {
     let mut found = Vec::new();
     for look in [
@@ -53,15 +53,15 @@ fn signature_at(name: &'static str, at: u64) -> Look {
 }
 
 /// fs/ext4/ext4.h: `s_magic` at 0x38 of the superblock, `s_feature_compat` at 0x5c, `s_feature_incompat` at
-/// 0x60; and `s_log_block_size` at 0x18 is at most 6 (64 KiB), which tells the two bytes of the mark from
+/// 0x60. `s_log_block_size` at 0x18 must be at most 6 (64 KiB), which distinguishes the two-byte magic from
 /// noise.
 fn ext(source: &dyn Source) -> Look {
     Ok(ext_at(source, KIB)?.map(|name| Signature::new(name, KIB + 0x38)))
 }
 
-/// Returns the copies at the start of groups 1, 3, 5, 7 and 9, which `sparse_super` keeps too.
-/// `s_block_group_nr` at 0x5a says which group it is. A group has eight blocks for each byte of a block, or
-/// fewer (`mkfs.ext4 -g`), or as many clusters (`bigalloc`): a power of two of bytes, for all that is usual.
+/// Returns a copy of the ext superblock at the start of groups 1, 3, 5, 7 and 9, which `sparse_super` keeps
+/// too. `s_block_group_nr` at 0x5a is the number of the group. A group has eight blocks for each byte of a
+/// block, or fewer (`mkfs.ext4 -g`), or as many clusters (`bigalloc`): usually a power of two in bytes.
 /// Blocks of 1 KiB are counted from 1.
 fn ext_copy(source: &dyn Source) -> Look {
     if ext_at(source, KIB)?.is_some() {
@@ -79,7 +79,8 @@ fn ext_copy(source: &dyn Source) -> Look {
     Ok(None)
 }
 
-/// Returns the kind of file system or journal that the ext superblock at `superblock` is of, if there is one.
+/// Returns the kind of ext file system or journal whose superblock is at `superblock`; `None` if there is
+/// none.
 fn ext_at(source: &dyn Source, superblock: u64) -> io::Result<Option<&'static str>> {
     let Some([0x53, 0xef]) = bytes::<2>(source, superblock + 0x38)? else { return Ok(None) };
     if bytes::<4>(source, superblock + 0x18)?.is_none_or(|log| u32::from_le_bytes(log) > 6) {
@@ -100,10 +101,10 @@ fn ext_at(source: &dyn Source, superblock: u64) -> io::Result<Option<&'static st
     Ok(Some(name))
 }
 
-/// fs/xfs/libxfs/xfs_log_format.h: a log on a device of its own has no superblock, but records at multiples
-/// of 512 bytes. One is in the first 256 KiB, the largest that a record can be.
+/// fs/xfs/libxfs/xfs_log_format.h: an external log has no superblock, but records at multiples of 512 bytes,
+/// one of them in the first 256 KiB, the maximum length of a record.
 fn xfs_log(source: &dyn Source) -> Look {
-    // A file system has its log within, and old records may be anywhere in it.
+    // A file system has an internal log, whose old records may be anywhere in it.
     if bytes::<4>(source, 0)? == Some(*b"XFSB") {
         return Ok(None);
     }
@@ -115,7 +116,7 @@ fn xfs_log(source: &dyn Source) -> Look {
     Ok(None)
 }
 
-/// mm/swapfile.c: the last ten bytes of the first page, whatever the size of a page where it was made.
+/// mm/swapfile.c: the last ten bytes of the first page, for any page size of the machine that created it.
 fn swap(source: &dyn Source) -> Look {
     for page in [4, 8, 16, 32, 64] {
         let at = page * KIB - 10;
@@ -126,14 +127,14 @@ fn swap(source: &dyn Source) -> Look {
     Ok(None)
 }
 
-/// Returns the marker of a device that needs its cache, in its last 4096 bytes: [`crate::cache`].
+/// Returns the marker of a backing device that needs its cache, in the last 4096 bytes: [`crate::cache`].
 fn cached(source: &dyn Source) -> Look {
     let Some(at) = source.size().checked_sub(4 * KIB) else { return Ok(None) };
     let head = bytes::<12>(source, at)?;
     if head.as_ref() == Some(b"plumb-cache ") { signature_at(CACHE_BACKING, at) } else { Ok(None) }
 }
 
-/// Returns the superblocks in the last two whole blocks of 4096 bytes of a device of the log:
+/// Returns the superblock of a cache's log in the last two whole blocks of 4096 bytes:
 /// docs/ON_DISK_FORMAT.md.
 fn log_end(source: &dyn Source) -> Look {
     let blocks = source.size() / (4 * KIB);
@@ -145,7 +146,7 @@ fn log_end(source: &dyn Source) -> Look {
     Ok(None)
 }
 
-/// UEFI 2.10, 5.3.2: the header in the second logical block and its copy in the last.
+/// UEFI 2.10, 5.3.2: the header in the second logical block, its copy in the last.
 fn gpt(source: &dyn Source) -> Look {
     for block in [512, KIB, 2 * KIB, 4 * KIB] {
         let last = (source.size() / block).checked_sub(1).map(|last| last * block);
@@ -158,16 +159,16 @@ fn gpt(source: &dyn Source) -> Look {
     Ok(None)
 }
 
-/// A first sector that ends as one does, without partitions.
+/// Name of a first sector with the signature of a boot sector but without partitions.
 pub(super) const BOOT_SECTOR: &str = "a boot sector";
 
-/// Returns the first sector: a FAT without its customary name, or a partition table, which ends in 55 AA;
-/// also an empty one.
+/// Returns the contents of a first sector that ends in 55 AA: a FAT without its customary name, or a
+/// partition table, possibly empty.
 fn boot_sector(source: &dyn Source) -> Look {
     let Some(sector) = bytes::<512>(source, 0)? else { return Ok(None) };
     let jumps = matches!(sector[0], 0xe9 | 0xeb);
     let sector_bytes = u16::from_le_bytes([sector[11], sector[12]]);
-    // NTFS and exFAT have no count of FATs there.
+    // NTFS and exFAT have no number of FATs there.
     if jumps && matches!(sector_bytes, 512 | 1024 | 2048 | 4096) && matches!(sector[16], 1 | 2) {
         return signature_at("FAT", 0);
     }
@@ -182,8 +183,8 @@ fn boot_sector(source: &dyn Source) -> Look {
     }
 }
 
-/// drivers/md/md.c: version 1.0 is 8 to 12 KiB before the end, 0.90 in the last whole 64 KiB, in the byte
-/// order of the machine that made it. 1.1 and 1.2 have fixed places.
+/// drivers/md/md.c: version 1.0 is 8 to 12 KiB before the end; 0.90 in the last whole 64 KiB, in the byte
+/// order of the machine that created it. 1.1 and 1.2 have fixed positions.
 fn md(source: &dyn Source) -> Look {
     let sectors = source.size() / 512;
     let newer = sectors.checked_sub(16).map(|sector| (sector & !7) * 512);
@@ -218,7 +219,7 @@ fn zfs(source: &dyn Source) -> Look {
     Ok(None)
 }
 
-/// Internal metadata in the last 4 KiB; the mark is at byte 60 of it.
+/// Internal metadata in the last 4 KiB, with the magic at byte 60.
 fn drbd(source: &dyn Source) -> Look {
     let Some(at) = (source.size() & !(4 * KIB - 1)).checked_sub(4 * KIB) else { return Ok(None) };
     match bytes::<4>(source, at.saturating_add(60))? {
@@ -227,8 +228,8 @@ fn drbd(source: &dyn Source) -> Look {
     }
 }
 
-/// include/uapi/linux/nilfs2_ondisk.h: a superblock at 1 KiB and one in the last whole 4 KiB, the mark at
-/// byte 6. Two bytes are little, so the revision before them must be a small number.
+/// include/uapi/linux/nilfs2_ondisk.h: a superblock at 1 KiB and one in the last whole 4 KiB, with the magic
+/// at byte 6. As two bytes are weak evidence, the revision before them must be a small number.
 fn nilfs(source: &dyn Source) -> Look {
     let last = (source.size() & !(4 * KIB - 1)).checked_sub(4 * KIB);
     for at in [Some(KIB), last].into_iter().flatten() {
@@ -239,12 +240,12 @@ fn nilfs(source: &dyn Source) -> Look {
     Ok(None)
 }
 
-/// RAID that a disk controller's firmware keeps in the last sectors: its metadata begins so many sectors
-/// before the end, with the mark at a place in it.
+/// Firmware RAID, with metadata a fixed number of sectors before the end and the magic at a fixed offset in
+/// it.
 fn firmware_raid(source: &dyn Source) -> Look {
     struct Mark(&'static str, u64, u64, &'static [u8]);
     const MARKS: [Mark; 10] = [
-        // sys/geom: each class names itself at the start of its metadata, GEOM::ELI, GEOM::MIRROR.
+        // sys/geom: each class has its name at the start of its metadata, GEOM::ELI, GEOM::MIRROR.
         Mark("a FreeBSD GEOM member", 1, 0, b"GEOM::"),
         Mark("an Intel RAID member", 2, 0, b"Intel Raid ISM Cfg Sig. "),
         Mark("an NVIDIA RAID member", 2, 0, b"NVIDIA"),
@@ -273,7 +274,7 @@ fn firmware_raid(source: &dyn Source) -> Look {
     }
 }
 
-/// Promise keeps its metadata at one of several places before the end, by the size of the disk.
+/// Promise: metadata at one of several positions before the end, depending on the size of the disk.
 fn promise(source: &dyn Source) -> Look {
     const SECTORS: [u64; 13] = [63, 255, 256, 16, 399, 591, 675, 735, 911, 974, 991, 951, 3087];
     for back in SECTORS {
@@ -285,8 +286,8 @@ fn promise(source: &dyn Source) -> Look {
     Ok(None)
 }
 
-/// VIA: the two bytes of a boot sector at the start of the last one, a version of at most 2, and the sum of
-/// the first 50 bytes behind them, without which any boot sector's copy would do.
+/// VIA: the two bytes of a boot sector at the start of the last sector, a version of at most 2, and the sum
+/// of the first 50 bytes after them, which distinguishes it from a copy of a boot sector.
 fn via(source: &dyn Source) -> Look {
     let Some(at) = (source.size() / 512).checked_sub(1).map(|sector| sector * 512) else { return Ok(None) };
     let Some(metadata) = bytes::<51>(source, at)? else { return Ok(None) };
@@ -295,12 +296,12 @@ fn via(source: &dyn Source) -> Look {
     if is_via { signature_at("a VIA RAID member", at) } else { Ok(None) }
 }
 
-/// drivers/md/bcache: the UUID that stands for a magic number, at byte 24 of the superblock at 4 KiB.
+/// drivers/md/bcache: the UUID that serves as magic, at byte 24 of the superblock at 4 KiB.
 pub(super) const BCACHE: [u8; 16] =
     [0xc6, 0x85, 0x73, 0xf6, 0x4e, 0x1a, 0x45, 0xca, 0x82, 0x65, 0xf5, 0x7f, 0x48, 0xba, 0x6d, 0x81];
 
-/// bcache, and bcachefs of before it had a mark of its own. The superblock says at which sector it is, at
-/// byte 8 of that of bcache, at byte 104 of that of bcachefs.
+/// bcache, and bcachefs from before it had its own magic. The superblock contains its own sector number, at
+/// byte 8 for bcache and byte 104 for bcachefs.
 fn bcache(source: &dyn Source) -> Look {
     let says_sector = |at| Ok::<_, io::Error>(bytes::<8>(source, 4 * KIB + at)? == Some(8_u64.to_le_bytes()));
     if bytes::<16>(source, 4 * KIB + 24)? != Some(BCACHE) {
@@ -310,8 +311,8 @@ fn bcache(source: &dyn Source) -> Look {
     signature_at(if is_file_system { "bcachefs" } else { "bcache" }, 4 * KIB + 24)
 }
 
-/// ECMA-167 part 2, 8 and 9: volume structure descriptors from 32 KiB on, of 2 KiB or as long as a longer
-/// block. NSR02 or NSR03 among them says UDF, also beside those of ISO 9660.
+/// ECMA-167 part 2, 8 and 9: volume structure descriptors from 32 KiB on, each 2 KiB or one larger block
+/// long. NSR02 or NSR03 among them means UDF, also beside those of ISO 9660.
 fn udf(source: &dyn Source) -> Look {
     const DESCRIPTORS: u64 = 64;
     for at in (0..DESCRIPTORS).map(|number| (32 + 2 * number) * KIB + 1) {
@@ -326,8 +327,8 @@ fn udf(source: &dyn Source) -> Look {
     }
 }
 
-/// block/partitions/sun.h: the label is the first sector, the mark DABE at byte 508, and all its words of two
-/// bytes together are zero by exclusive or.
+/// block/partitions/sun.h: the label is the first sector, with the magic DABE at byte 508; the exclusive or
+/// of all its 16-bit words is zero.
 fn sun(source: &dyn Source) -> Look {
     let Some(sector) = bytes::<512>(source, 0)? else { return Ok(None) };
     let sum = sector.chunks_exact(2).fold([0, 0], |sum, word| [sum[0] ^ word[0], sum[1] ^ word[1]]);
@@ -338,8 +339,8 @@ fn sun(source: &dyn Source) -> Look {
     }
 }
 
-/// block/partitions/atari.c: there is no mark, so an entry counts that is active, has a type in use, and lies
-/// on the disk.
+/// block/partitions/atari.c: there is no magic, so an entry must be active, have a known type, and lie on the
+/// disk.
 fn atari(source: &dyn Source) -> Look {
     const TYPES: [&[u8]; 9] = [b"GEM", b"BGM", b"LNX", b"SWP", b"RAW", b"XGM", b"F32", b"UNX", b"MNX"];
     let Some(sector) = bytes::<512>(source, 0)? else { return Ok(None) };
@@ -356,14 +357,15 @@ fn atari(source: &dyn Source) -> Look {
     Ok(None)
 }
 
-/// Returns the superblocks of the other allocation groups of xfs. How long a group is only the first
-/// superblock says, so they are looked for where groups end that mkfs.xfs makes: of up to 64 on the device,
-/// rounded to blocks of 4 KiB; of 8, 16 or 32 on a striped disk, rounded to its unit and moved by one; at
-/// each TiB; and of a file system that has grown since, at each MiB of the first GiB. These are 1,200 reads:
-/// on a hard disk 10 s, if a read takes the 8 ms of a seek and half a turn.
+/// Returns a superblock of another allocation group of xfs. Only the first superblock states the length of a
+/// group, so copies are searched at the group boundaries that mkfs.xfs creates: up to 64 groups on the
+/// device, rounded to blocks of 4 KiB; 8, 16 or 32 on a striped disk, rounded to its unit and moved by one;
+/// at each TiB; and for a file system that has grown, at each MiB of the first GiB. These 1,200 reads take 10
+/// s on a hard disk that needs 8 ms for a seek and half a turn.
 ///
 /// # Limitations
-/// Groups of a length that somebody chose (`agsize=`) are found only if they are whole MiB and at most 1 GiB.
+/// With a user-defined group length (`agsize=`), copies are found only if it is a whole number of MiB and at
+/// most 1 GiB.
 fn xfs_copy(source: &dyn Source) -> Look {
     const BLOCK: u64 = 4 * KIB;
     const MIB: u64 = KIB * KIB;

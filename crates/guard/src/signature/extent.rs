@@ -1,18 +1,18 @@
-//! How much of a device a file system takes, as its superblock says.
+//! Size of a file system, from its superblock.
 
 use std::io;
 
 use super::source::{Source, bytes};
 
-/// The names of what [`end_of_file_system`] knows. Where it finds none, what else is found of them is a copy
-/// that was left.
+/// Names of the file systems known to [`end_of_file_system`]. If it finds none, other signatures of them are
+/// leftover copies.
 pub const OF_KNOWN_LENGTH: [&str; 5] = ["ext2", "ext3", "ext4", "xfs", "btrfs"];
 
-/// Returns the byte at which the file system that `source` begins with ends: ext2 to ext4, xfs, btrfs. `None`
-/// if it is none of these. Nothing beyond the first 68 KiB is read.
+/// Returns the end, in bytes, of the file system at the start of `source`: ext2 to ext4, xfs, btrfs. `None`
+/// for other contents. Reads only the first 68 KiB.
 ///
 /// # Errors
-/// If a part cannot be read.
+/// Fails if a part cannot be read.
 pub fn end_of_file_system(source: &dyn Source) -> io::Result<Option<u64>> {
     for end in [ext, xfs, btrfs] {
         if let Some(end) = end(source)? {

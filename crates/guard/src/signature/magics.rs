@@ -1,4 +1,4 @@
-//! Marks at fixed places from the start.
+//! Signatures at fixed positions from the start.
 //!
 //! Sources: the superblock structures in fs/*/ and drivers/md/ of Linux, include/uapi/linux/magic.h, and the
 //! on-disk format documents of LVM2, LUKS2, BlueStore, VMFS, APFS, ASM, ReFS, HAMMER2, sanlock and VHDX.
@@ -9,19 +9,19 @@ use std::io;
 use super::mark::{CACHE_LOG, Signature};
 use super::source::{Source, all};
 
-/// A mark.
+/// A signature at fixed positions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Magic {
     pub(super) name: &'static str,
-    /// The places it may be found at, in bytes from the start.
+    /// Possible positions, in bytes from the start.
     pub(super) at: &'static [u64],
-    /// The places of copies, which may be left when the first is erased.
+    /// Positions of copies, which may remain when the first one is erased.
     pub(super) copies: &'static [u64],
     /// Bytes to compare, at most [`BYTES_MAX`].
     pub(super) bytes: &'static [u8],
 }
 
-/// The longest mark.
+/// Length of the longest signature, in bytes.
 const BYTES_MAX: usize = 24;
 
 const fn magic(name: &'static str, at: &'static [u64], bytes: &'static [u8]) -> Magic {
@@ -29,7 +29,7 @@ const fn magic(name: &'static str, at: &'static [u64], bytes: &'static [u8]) -> 
 }
 
 impl Magic {
-    /// Returns the mark, with copies at `copies`.
+    /// Returns the signature with copies at `copies`.
     const fn copied(self, copies: &'static [u64]) -> Self {
         Self { copies, ..self }
     }
@@ -39,7 +39,7 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// All of them but ext2-4, whose name depends on more than the mark.
+/// All signatures at fixed positions, except ext2 to ext4, whose name depends on feature flags.
 pub(super) const MAGICS: &[Magic] = &[
     magic("xfs", &[0], b"XFSB"),
     magic("xfs", &[0], b"EXFS"),
@@ -63,11 +63,11 @@ pub(super) const MAGICS: &[Magic] = &[
         4 * MIB,
     ]),
     magic(CACHE_LOG, &[0, 4 * KIB], b"plumbwbc"),
-    // The layout of the superblocks is in sector 7, the second superblock at sector 2056.
+    // The layout of the superblocks is in sector 7, the second superblock in sector 2056.
     magic("bcachefs", &[4 * KIB + 24], &BCACHEFS).copied(&[7 * 512, 2056 * 512 + 24]),
     magic("BlueStore", &[0], b"bluestore block device").copied(&[GIB, 10 * GIB, 100 * GIB, 1000 * GIB]),
     magic("NTFS", &[3], b"NTFS    "),
-    // The copies of the boot sector are the twelfth sector, and of FAT32 the sixth.
+    // Copies of the boot sector: sector 12, and for FAT32 sector 6.
     magic("exFAT", &[3], b"EXFAT   ").copied(&[12 * 512 + 3, 12 * 4 * KIB + 3]),
     magic("ReFS", &[3], b"ReFS\0"),
     magic("BitLocker", &[3], b"-FVE-FS-"),
@@ -100,7 +100,7 @@ pub(super) const MAGICS: &[Magic] = &[
     magic("minix", &[KIB + 16], &[0x68, 0x24]),
     magic("minix", &[KIB + 16], &[0x78, 0x24]),
     magic("minix", &[KIB + 24], b"ZM"),
-    // Made on a machine of the other byte order.
+    // Written by a machine of the opposite byte order.
     magic("minix", &[KIB + 16], &[0x13, 0x7f]),
     magic("minix", &[KIB + 16], &[0x13, 0x8f]),
     magic("minix", &[KIB + 16], &[0x24, 0x68]),
@@ -175,10 +175,10 @@ pub(super) const MAGICS: &[Magic] = &[
 ];
 
 /// block/partitions/ibm.c: VOL1, LNX1 and CMS1 in EBCDIC, at the second or third block of 512 to 4096 bytes,
-/// behind a key of four bytes or without one.
+/// with or without a key of four bytes before it.
 const DASD: &[u64] =
     &[512, 516, KIB, KIB + 4, 2 * KIB, 2 * KIB + 4, 4 * KIB, 4 * KIB + 4, 8 * KIB, 8 * KIB + 4];
-/// block/partitions/amiga.c: the rigid disk block is one of the first 16.
+/// block/partitions/amiga.c: the rigid disk block is among the first 16 blocks.
 const AMIGA: &[u64] = &[
     0,
     512,
@@ -201,7 +201,7 @@ const AMIGA: &[u64] = &[
 const BCACHEFS: [u8; 16] =
     [0xc6, 0x85, 0x73, 0xf6, 0x66, 0xce, 0x90, 0xa9, 0xd9, 0x6a, 0x60, 0xcf, 0x80, 0x3d, 0xf7, 0xef];
 
-/// Returns the signatures of the table that `source` bears.
+/// Returns the signatures of the table that `source` contains.
 pub(super) fn find(source: &dyn Source) -> io::Result<Vec<Signature>> {
     let mut found = Vec::new();
     let mut bytes = [0; BYTES_MAX];

@@ -1,13 +1,13 @@
-//! Detection of what a device or a file holds, by the marks that file systems, volume managers and partition
-//! tables leave.
+//! Detection of the contents of a device or file by signatures: magic numbers of file systems, volume
+//! managers and partition tables.
 //!
-//! The answer errs towards seeing something: a device that is taken for used costs the user the typing of a
-//! serial, one that is taken for blank costs the data. So checksums are not asked for, a two-byte mark is
-//! enough where nothing more is cheap to hold it against, and backup copies count as well as first ones.
+//! Detection prefers false positives: a blank device mistaken for used costs the user typing a serial, a used
+//! one mistaken for blank costs the data. So checksums are not required, a two-byte magic suffices where no
+//! further check is cheap, and backup copies count like primaries.
 //!
 //! # Limitations
-//! A blank answer does not mean that there is nothing: raw database files, archives written straight to a
-//! device, and encrypted volumes without a header (plain dm-crypt, VeraCrypt) leave no mark.
+//! No signature does not prove a blank device: raw database files, archives written straight to a device, and
+//! encrypted volumes without a header (plain dm-crypt, VeraCrypt) have none.
 
 mod computed;
 mod extent;
@@ -23,16 +23,16 @@ use plumb_block::Stamp;
 use source::SourceEnds;
 pub use source::{FileSource, Source};
 
-/// Marks that count only where there is no other: what they mark is within or beside it.
+/// Signatures that count only if there is no other, as they may also occur within other contents.
 const ALONE: [&str; 1] = [computed::BOOT_SECTOR];
-/// Pairs of names of which the second is how the first is also readable, and says less.
+/// Pairs of names of which the first implies the second and says more.
 const SAYS_MORE: [(&str, &str); 1] = [("UDF", "ISO 9660")];
 
-/// Finds everything that `source` bears the marks of, each name once, at its first place; a copy only where
-/// the first is gone.
+/// Returns all signatures in `source`, each name once, at its first position; a copy only if the primary is
+/// missing.
 ///
 /// # Errors
-/// If a part cannot be read; places beyond the end hold nothing.
+/// Fails if a part cannot be read; positions beyond the end hold nothing.
 pub fn find(source: &dyn Source) -> io::Result<Vec<Signature>> {
     let mut found: Vec<Signature> = Vec::new();
     let source = SourceEnds::over(source);
@@ -53,8 +53,8 @@ pub fn find(source: &dyn Source) -> io::Result<Vec<Signature>> {
     Ok(found)
 }
 
-/// Returns true if this byte lies in a block that plumb has written as noise and that is whole: then a mark
-/// there is chance.
+/// Returns true if the byte at `at` lies in an intact block of noise written by plumb. A signature there is
+/// chance.
 fn is_noise(source: &dyn Source, at: u64) -> io::Result<bool> {
     for length in [512_u64, 4096] {
         let mut block = vec![0; length as usize];
@@ -70,7 +70,7 @@ fn is_noise(source: &dyn Source, at: u64) -> io::Result<bool> {
 mod tests {
     use super::*;
 
-    /// Returns an image of `size` zeroes with `parts` put in.
+    /// Returns an image of `size` zeroes with `parts` inserted.
     fn image(size: usize, parts: &[(usize, &[u8])]) -> Vec<u8> {
         let mut bytes = vec![0; size];
         for (at, part) in parts {
@@ -90,7 +90,7 @@ mod tests {
         for magic in magics::MAGICS {
             for &at in magic.at.iter().chain(magic.copies) {
                 let at = usize::try_from(at).unwrap();
-                // The copies far behind are left to sparse files in the tests of the crate.
+                // Copies at high offsets are tested with sparse files in the tests of the crate.
                 if at < 64 * MIB {
                     let bytes = image(at + 8 * MIB, &[(at, magic.bytes)]);
                     assert_eq!(names(&bytes), [magic.name], "{magic:?}");
@@ -161,12 +161,12 @@ mod tests {
             ("HFS", &[(size - 1024, b"BD")]),
             ("ReFS", &[(size - 512 + 3, b"ReFS\0")]),
             ("a FreeBSD GEOM member", &[(size - 512, b"GEOM::ELI")]),
-            // A quarter of the whole blocks of 4096 bytes, rounded up, and a seventh.
+            // A quarter of the blocks of 4096 bytes, rounded up, and a seventh.
             ("xfs", &[((size / 4096).div_ceil(4) * 4096, b"XFSB")]),
             ("xfs", &[((size / 4096).div_ceil(7) * 4096, b"XFSB")]),
-            // A quarter that is rounded down to a unit of 64 KiB, and one unit less.
+            // A quarter, rounded down to a unit of 64 KiB, less one unit.
             ("xfs", &[(size / 4 / 65536 * 65536 - 65536, b"XFSB")]),
-            // A group of 3 MiB, as a file system that has grown may have.
+            // A group of 3 MiB, as in a file system that has grown.
             ("xfs", &[(3 * MIB, b"XFSB")]),
             // A group of 1 MiB, the first with blocks of 1 KiB.
             ("ext2", &[(MIB + 0x38, &[0x53, 0xef]), (MIB + 0x5a, &[1, 0])]),
@@ -216,7 +216,7 @@ mod tests {
         for (seed, block) in [(1, 512), (2, 4096), (3, 512), (4, 4096)] {
             Pattern { seed, lba: Lba(0), generation: 0 }.fill(block, &mut bytes);
             assert!(names(&bytes).is_empty(), "seed {seed}");
-            // Even where chance has made the mark of ext.
+            // Even if the noise contains the magic of ext by chance.
             bytes[1080..1082].copy_from_slice(&[0x53, 0xef]);
             assert_eq!(names(&bytes).is_empty(), bytes[1024 + 0x1b] != 0, "seed {seed}");
         }
@@ -235,7 +235,7 @@ mod tests {
         let found = |parts: &[(usize, &[u8])]| find(&&image(9 * MIB, parts)[..]).unwrap();
         let (first, copy) = ((4096 + 0x38, b"\x53\xef"), (8193 * 1024 + 0x38, &[0x53, 0xef][..]));
         assert!(found(&[(first.0, first.1)]).is_empty(), "not the place of a superblock");
-        // The group that a copy says it is in.
+        // The group number in the copy.
         let group = (8193 * 1024 + 0x5a, &[1, 0][..]);
         assert_eq!(found(&[copy, group]), [Signature::copy("ext2", 8193 * 1024 + 0x38)]);
         assert!(
@@ -270,7 +270,7 @@ mod tests {
             at in 0..3_000_000_usize,
             claimed in proptest::num::u64::ANY,
         ) {
-            // Bytes somewhere in a short source, and in one that claims any size while it ends early.
+            // Random bytes in a short source, and in one that claims a size beyond its end.
             let mut whole = vec![0; size];
             for (place, byte) in whole.iter_mut().skip(at).zip(&bytes) {
                 *place = *byte;

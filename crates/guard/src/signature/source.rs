@@ -3,15 +3,15 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// Something of which a few bytes at a time are read. Nothing here writes.
+/// Source of bytes at offsets, read-only.
 pub trait Source {
     /// Returns the length in bytes.
     fn size(&self) -> u64;
 
-    /// Reads from `at` on; fewer bytes than asked only at the end.
+    /// Reads from offset `at`; returns fewer bytes than requested only at the end.
     ///
     /// # Errors
-    /// As pread(2).
+    /// Fails as pread(2).
     fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<usize>;
 }
 
@@ -32,7 +32,7 @@ impl Source for &[u8] {
 pub struct FileSource<'a> {
     /// The descriptor, open for reading, without O_DIRECT.
     pub file: BorrowedFd<'a>,
-    /// The length in bytes, found out by whoever opened it: stat(2) does not tell that of a block device.
+    /// Length in bytes, given by the caller because stat(2) does not report that of a block device.
     pub size: u64,
 }
 
@@ -55,18 +55,18 @@ impl Source for FileSource<'_> {
     }
 }
 
-/// A source whose two ends were read, each in one piece: nearly all marks are there, and each would be a
-/// request of its own, of which a slow disk takes a hundred in a second.
+/// A source with both ends read in advance, one request each. They contain nearly all signatures; a slow disk
+/// serves only a hundred requests per second.
 pub(super) struct SourceEnds<'a> {
     source: &'a dyn Source,
-    /// Where they begin, and what is there. Empty if it cannot be read as a whole: then each part is read
-    /// alone, and fails alone.
+    /// Offset and contents of each end. Empty if unreadable as a whole; each part is then read, and fails,
+    /// alone.
     ends: [(u64, Vec<u8>); 2],
 }
 
 impl<'a> SourceEnds<'a> {
-    /// Number of bytes read at each end: enough for all marks but copies far behind. The last labels of ZFS
-    /// begin this far before the end.
+    /// Number of bytes read at each end: all signatures except distant copies. The last labels of ZFS begin
+    /// at this distance from the end.
     const END: u64 = 768 << 10;
 
     /// Returns `source` with its ends read.
@@ -101,13 +101,13 @@ impl Source for SourceEnds<'_> {
     }
 }
 
-/// Returns `N` bytes at `at`; `None` if they do not all lie within the source.
+/// Returns `N` bytes at `at`; `None` if they are not all within the source.
 pub(super) fn bytes<const N: usize>(source: &dyn Source, at: u64) -> io::Result<Option<[u8; N]>> {
     let mut bytes = [0; N];
     Ok(if all(source, at, &mut bytes)? { Some(bytes) } else { None })
 }
 
-/// Fills `into` from `at`; false if it does not all lie within the source.
+/// Fills `into` from offset `at`; returns false if the range is not all within the source.
 pub(super) fn all(source: &dyn Source, at: u64, into: &mut [u8]) -> io::Result<bool> {
     if at.checked_add(into.len() as u64).is_none_or(|end| end > source.size() || end > i64::MAX as u64) {
         return Ok(false);
