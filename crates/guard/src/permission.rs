@@ -14,7 +14,7 @@ pub struct Intent {
     /// Required size: a missing file is created, a shorter one extended. A block device must have at least
     /// this size.
     pub size: Option<Bytes>,
-    /// Whether a longer file is cut to `size`.
+    /// True if a longer file is cut to `size`.
     pub cuts: bool,
     /// Part of an existing target, which is neither created nor extended; `None` for all of it.
     pub part: Option<ByteExtent>,

@@ -44,7 +44,7 @@ pub enum AllowedAccess {
     Read,
     /// Open for writing.
     Write {
-        /// Whether to claim a block device exclusively; false if the user permits destroying it while it is
+        /// True to claim a block device exclusively; false if the user permits destroying it while it is
         /// in use.
         exclusive: bool,
     },
