@@ -1,6 +1,5 @@
-//! Cost of many hosts for a controller: processor time and memory of more and more hosts in one process,
-//! whose agents are in it, too. Each count runs in a process of its own, so that the memory of one is not
-//! that of the next.
+//! Processor time and memory of a controller with growing numbers of hosts, whose agents run in the same
+//! process. Each count runs in a process of its own, so that memory is measured separately.
 
 #![expect(clippy::unwrap_used, reason = "a bench may panic")]
 
@@ -22,7 +21,7 @@ fn main() {
     if let Some(hosts) = asked {
         return one(hosts);
     }
-    // Whoever runs all programs of tests does not mean it.
+    // Skipped when run as a test.
     let counts = if std::env::args().any(|word| word == "--bench") { &COUNTS[..] } else { &[] };
     for hosts in counts {
         let program = std::env::current_exe().unwrap();
@@ -30,8 +29,8 @@ fn main() {
     }
 }
 
-/// A load of a minute on so many hosts, each of which sends what 5,000 operations measured; and the merging
-/// of it.
+/// Runs and merges a load of one minute on `hosts` hosts, each of which sends the figures of 5,000
+/// operations.
 fn one(hosts: usize) {
     let measured = (0..16).map(|seed| outcome(seed, 5000)).collect();
     let mut world = World::new(hosts as u64, hosts, measured);
@@ -55,7 +54,7 @@ fn one(hosts: usize) {
     );
 }
 
-/// Processor time of this process.
+/// Returns the processor time of this process in milliseconds.
 fn processor_ms() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000

@@ -1,9 +1,8 @@
-//! An agent without I/O: bytes of the controller in, actions and bytes out. What a task does is somebody
-//! else's business.
+//! Agent state machine, without I/O: takes bytes from the controller, returns actions and bytes to send. Its
+//! driver executes the tasks.
 //!
-//! The lease: an agent that hears nothing of its controller for two heartbeats and a second, whose input
-//! ends, or that hears what is no message, stops its task and ends. So also where the connection is half
-//! open, or the controller was killed.
+//! Lease: if the controller is silent for two heartbeats and a second, stdin ends, or an invalid message
+//! arrives, the agent stops its task and exits. This covers half-open connections and a killed controller.
 
 use std::io;
 
@@ -13,41 +12,41 @@ use plumb_state::frame::{Decoder, encode, silence};
 
 use crate::message::{FromAgent, Identity, Task, TaskResult, ToAgent};
 
-/// Time that an agent waits for its controller's first message.
+/// Time limit for the controller's first message.
 const HELLO_WITHIN: Nanos = Nanos::secs(60);
-/// Number of bytes of a result in one frame: as JSON in JSON it grows, at most sixfold.
+/// Bytes of a result in one frame. JSON within JSON grows up to sixfold.
 const PART: usize = 128 << 10;
-/// While more than this waits to be sent, figures are left out: later ones hold all of them.
+/// Number of unsent bytes above which figures are skipped. Later figures include them.
 const WAITING_MAX: usize = 256 << 10;
 
-/// The longest heartbeat that an agent takes.
+/// Longest heartbeat that an agent accepts.
 pub const HEARTBEAT_MAX: Nanos = Nanos::secs(60);
 
-/// Returns how long the other side may be silent that is to be heard every `heartbeat`.
+/// Returns the longest accepted silence of a peer with this heartbeat.
 pub const fn silence_max(heartbeat: Nanos) -> Nanos {
     Nanos(heartbeat.0.saturating_mul(2).saturating_add(1_000_000_000))
 }
 
-/// Action that an agent is to take now.
+/// Action for the driver of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Begin this.
+    /// Start preparing the task.
     Run(Task),
-    /// Start what is ready at that time, by the agent's clock.
+    /// Start the prepared task at this time, by the agent's clock.
     Start(Nanos),
-    /// End the task early; its result is still wanted.
+    /// End the task early, with a result.
     Stop,
-    /// End the task early and restore what it has changed, then end: for this reason, or because all is done.
+    /// End the task early, restore its changes and exit, for this reason; `None` if all is done.
     End(Option<String>),
 }
 
-/// An agent.
+/// Agent of one controller.
 #[derive(Debug)]
 pub struct Agent {
     identity: Identity,
     decoder: Decoder,
     out: Vec<u8>,
-    /// How often the controller is heard; `None` before its first message.
+    /// Heartbeat of the controller; `None` before its first message.
     heartbeat: Option<Nanos>,
     heard: Nanos,
     is_busy: bool,
@@ -55,7 +54,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Returns one that has heard nothing, and it is `now`.
+    /// Creates an agent at time `now`, before any message.
     pub fn new(identity: Identity, now: Nanos) -> Self {
         Self {
             identity,
@@ -68,7 +67,7 @@ impl Agent {
         }
     }
 
-    /// Takes in what arrived.
+    /// Processes received bytes.
     pub fn receive(&mut self, bytes: &[u8], now: Nanos) -> Vec<Action> {
         self.heard = now;
         self.decoder.push(bytes);
@@ -86,7 +85,7 @@ impl Agent {
     fn take_in(&mut self, message: ToAgent, now: Nanos) -> Option<Action> {
         match message {
             ToAgent::Hello { heartbeat, .. } => {
-                // No controller keeps an agent without a lease.
+                // A controller cannot extend the lease beyond this.
                 self.heartbeat = Some(heartbeat.min(HEARTBEAT_MAX));
                 self.say(&FromAgent::Hello { identity: self.identity.clone() });
                 None
@@ -109,18 +108,18 @@ impl Agent {
         }
     }
 
-    /// Notes that the controller's end of the connection is closed.
+    /// Records that the controller closed its end of the connection.
     pub fn closed(&mut self) -> Option<Action> {
         self.fail(&self.decoder.end())
     }
 
-    /// Ends if the controller was silent for too long.
+    /// Ends the agent if the controller has been silent for too long.
     pub fn tick(&mut self, now: Nanos) -> Option<Action> {
         let seconds = now.since(self.heard).as_secs_f64();
         (now >= self.deadline()).then(|| self.fail(&silence(seconds))).flatten()
     }
 
-    /// Returns when [`tick`](Self::tick) is due, unless something arrives.
+    /// Returns the time of the next [`tick`](Self::tick), unless bytes arrive earlier.
     pub fn deadline(&self) -> Nanos {
         if self.has_ended {
             return Nanos(u64::MAX);
@@ -141,25 +140,24 @@ impl Agent {
         encode(message, &mut self.out);
     }
 
-    /// Notes that the task is ready to start, and waits for the others.
+    /// Reports that the task is ready, and waits for the other hosts.
     pub fn ready(&mut self) {
         self.say(&FromAgent::Ready);
     }
 
-    /// Reports that the task has started, `late` after it was told to.
+    /// Reports that the task has started, `late` after its start time.
     pub fn begun(&mut self, late: Nanos) {
         self.say(&FromAgent::Begun { late });
     }
 
-    /// Reports what the task has measured until now; leaves it out where the connection is slower than the
-    /// figures come.
+    /// Reports interim figures. Skips them if the connection is slower than the figures arrive.
     pub fn figures(&mut self, outcome: LoadOutcome) {
         if self.out.len() < WAITING_MAX {
             self.say(&FromAgent::Figures(Box::new(outcome)));
         }
     }
 
-    /// Reports that the task is over, with its result.
+    /// Reports the end of the task, with its result.
     pub fn result(&mut self, result: &TaskResult) {
         self.is_busy = false;
         let text = serde_json::to_string(result).unwrap_or_default();
@@ -176,7 +174,7 @@ impl Agent {
         }
     }
 
-    /// Returns the bytes to be sent; whoever sends takes them from the front.
+    /// Returns the bytes to be sent. The caller removes sent bytes from the front.
     pub fn output(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }

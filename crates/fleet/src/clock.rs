@@ -1,23 +1,22 @@
-//! How far the monotonic clock of a host is from this one.
+//! Offset of a host's monotonic clock from this one.
 //!
-//! A ping leaves at `sent`, is answered from `theirs_received` to `theirs_sent`, and is back at `received`.
-//! The clock of the host is ahead by the difference of the two middles; the error is at most half of what the
-//! way there and back took, however that is shared between the two ways. From then on the two clocks may
-//! drift apart by [`DRIFT_PPM`], so the bound grows with the age of a sample, before it and after it.
+//! A ping leaves at `sent`, is answered between `theirs_received` and `theirs_sent`, and returns at
+//! `received`. The offset of the host's clock is the difference of the two midpoints; its error is at most
+//! half the round-trip time, for any asymmetry. As the clocks may drift apart by [`DRIFT_PPM`], the bound
+//! grows with the distance in time from a sample.
 //!
-//! Each sample says where the offset lies; all of them together, where all of them say so. Where they
-//! contradict one another the clock has jumped, as that of a virtual machine does that was paused: then the
-//! bound holds all that any of them says.
+//! Each sample yields an interval for the offset; the estimate is their intersection. If it is empty, a clock
+//! has jumped, as that of a paused virtual machine does; the estimate then covers all intervals.
 
 use plumb_block::{Clock, Nanos};
 use rustix::time::{ClockId, clock_gettime};
 
-/// How fast two monotonic clocks may drift apart: NTP slews each by 500 parts in a million at most.
+/// Maximum drift between two monotonic clocks in parts per million: NTP slews each by at most 500.
 pub const DRIFT_PPM: u64 = 1000;
-/// Maximum number of samples that are kept.
+/// Maximum number of stored samples.
 const SAMPLES_MAX: usize = 64;
 
-/// CLOCK_MONOTONIC as the kernel reads it, so that two processes of one machine agree.
+/// CLOCK_MONOTONIC of the kernel, which all processes of a machine share.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MonotonicClock;
 
@@ -31,29 +30,29 @@ impl Clock for MonotonicClock {
 /// One ping and its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
-    /// When the ping left, by this clock.
+    /// Departure of the ping, by this clock.
     pub sent: Nanos,
-    /// When it arrived, by the clock of the host.
+    /// Arrival of the ping, by the host's clock.
     pub theirs_received: Nanos,
-    /// When the answer left, by the clock of the host.
+    /// Departure of the answer, by the host's clock.
     pub theirs_sent: Nanos,
-    /// When the answer arrived, by this clock.
+    /// Arrival of the answer, by this clock.
     pub received: Nanos,
 }
 
-/// The offset of a clock at one moment.
+/// Offset of a clock at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offset {
-    /// How far it is ahead, in nanoseconds.
+    /// Nanoseconds by which the host's clock is ahead.
     pub ahead_ns: i128,
-    /// The most that this may be wrong.
+    /// Maximum error of the offset.
     pub error: Nanos,
-    /// True if the clock has jumped: no one offset agrees with all samples.
+    /// True if the clock has jumped: the samples contradict each other.
     pub jumped: bool,
 }
 
 impl Offset {
-    /// Creates the estimate in the middle of these two, in nanoseconds; both are rounded outwards.
+    /// Returns the midpoint of an interval in nanoseconds, with an error that covers it.
     fn between(low_ns: i128, high_ns: i128, jumped: bool) -> Self {
         let ahead_ns = (low_ns + high_ns).div_euclid(2);
         let error = u64::try_from(high_ns - ahead_ns).unwrap_or(u64::MAX);
@@ -61,14 +60,14 @@ impl Offset {
     }
 }
 
-/// Estimate of the clock of a host.
+/// Estimate of the offset of a host's clock.
 #[derive(Debug, Clone, Default)]
 pub struct Estimate {
     samples: Vec<Sample>,
 }
 
 impl Sample {
-    /// Returns true if it can be true: nothing is answered before it was asked.
+    /// Returns true if the sample is possible: the answer took no longer than the round trip.
     fn is_possible(&self) -> bool {
         let there_and_back = self.received.since(self.sent);
         let longest = there_and_back.saturating_add(Nanos(drift(there_and_back.0) + 1));
@@ -80,20 +79,20 @@ impl Sample {
         u64::try_from(high - low).unwrap_or(u64::MAX)
     }
 
-    /// Returns between which two the offset lies, in nanoseconds.
+    /// Returns the lower and upper bound of the offset at `at`, in nanoseconds.
     fn bounds_at(&self, at: Nanos) -> (i128, i128) {
         let middle = |one: Nanos, two: Nanos| (i128::from(one.0) + i128::from(two.0)) / 2;
         let ahead_ns = middle(self.theirs_received, self.theirs_sent) - middle(self.sent, self.received);
         let there_and_back = self.received.since(self.sent);
         let way = there_and_back.since(self.theirs_sent.since(self.theirs_received));
         let age = at.since(self.received).max(self.sent.since(at)).saturating_add(there_and_back);
-        // Halves are rounded up, for the error and for each middle.
+        // Round up for the error and for each midpoint.
         let error = i128::from((way.0.div_ceil(2) + 2).saturating_add(drift(age.0)));
         (ahead_ns - error, ahead_ns + error)
     }
 }
 
-/// Returns how far two clocks may drift apart within `time_ns`, in nanoseconds.
+/// Returns the maximum drift of two clocks within `time_ns`, in nanoseconds.
 const fn drift(time_ns: u64) -> u64 {
     (time_ns / 1_000_000)
         .saturating_mul(DRIFT_PPM)
@@ -101,7 +100,8 @@ const fn drift(time_ns: u64) -> u64 {
 }
 
 impl Estimate {
-    /// Takes a sample in; false if it cannot be true. Of too many the least useful at `reference` goes.
+    /// Adds a sample; returns false if it is impossible. If there are too many, drops the one with the
+    /// largest error at `reference`.
     pub fn add(&mut self, sample: Sample, reference: Nanos) -> bool {
         if !sample.is_possible() {
             return false;
@@ -114,7 +114,7 @@ impl Estimate {
         true
     }
 
-    /// Returns how far the clock of the host was, or will be, ahead at `at`; `None` without a sample.
+    /// Returns the offset at `at`; `None` without a sample.
     pub fn at(&self, at: Nanos) -> Option<Offset> {
         let bounds = || self.samples.iter().map(|sample| sample.bounds_at(at));
         let low = bounds().map(|(low, _)| low);
@@ -126,7 +126,7 @@ impl Estimate {
         Some(Offset::between(low.min()?, high.max()?, true))
     }
 
-    /// Returns the time that the clock of the host shows when this one shows `at`.
+    /// Returns the time of the host's clock when this one shows `at`.
     pub fn theirs(&self, at: Nanos) -> Option<Nanos> {
         let theirs = i128::from(at.0) + self.at(at)?.ahead_ns;
         u64::try_from(theirs).ok().map(Nanos)
@@ -137,7 +137,7 @@ impl Estimate {
 mod tests {
     use super::*;
 
-    /// Draws the next number of SplitMix64.
+    /// Returns the next number of SplitMix64.
     fn draw(state: &mut u64) -> u64 {
         let drawn = plumb_block::mixed(*state);
         *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -149,7 +149,7 @@ mod tests {
         let seed = 17;
         let mut state = seed;
         for trial in 0..1000 {
-            // The clock of the host: ahead by `ahead` at zero, and faster or slower by up to 1,000 ppm.
+            // Clock of the host: ahead by `ahead` at zero, with a drift of up to 1,000 ppm.
             let ahead = draw(&mut state) % 1_000_000_000_000;
             let ppm = (draw(&mut state) % 2001) as i128 - 1000;
             let theirs = |at: Nanos| Nanos((i128::from(at.0) * (1_000_000 + ppm) / 1_000_000) as u64 + ahead);
@@ -190,14 +190,14 @@ mod tests {
             theirs_sent: sent + there + ahead,
             received: sent + there + back,
         };
-        // One way is slow, then the other: together they say more than each.
+        // Delays in opposite directions: the intersection is narrower than either interval.
         let (ahead, slow) = (Nanos::secs(5), Nanos::millis(8));
         assert!(estimate.add(sample(Nanos::secs(1), ahead, slow, Nanos(0)), Nanos::secs(1)));
         assert!(estimate.add(sample(Nanos::secs(1), ahead, Nanos(0), slow), Nanos::secs(1)));
         let both = estimate.at(Nanos::secs(1)).unwrap();
         assert!(!both.jumped && both.error < Nanos::micros(50), "{both:?}");
         assert!((both.ahead_ns - 5_000_000_000).unsigned_abs() <= u128::from(both.error.0), "{both:?}");
-        // Paused for a second: the bound holds both offsets.
+        // Paused for a second: the bound covers both offsets.
         let paused = ahead.since(Nanos::secs(1));
         assert!(estimate.add(sample(Nanos::secs(2), paused, slow, Nanos(0)), Nanos::secs(1)));
         let jumped = estimate.at(Nanos::secs(1)).unwrap();

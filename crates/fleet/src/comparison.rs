@@ -1,5 +1,4 @@
-//! A comparison on many hosts: each block is a load on all of them at once, and its value is of all of them
-//! together.
+//! Comparison on many hosts: each block is a load on all of them at once, measured as a whole.
 
 use std::sync::atomic::Ordering;
 
@@ -16,24 +15,23 @@ use crate::session::{Session, SessionError, Watch};
 /// A comparison whose blocks run on all hosts at once.
 #[derive(Debug, Clone)]
 pub struct HostComparison {
-    /// Question that the blocks answer.
+    /// Question that the comparison answers.
     pub question: Question,
     /// Scenario of each level.
     pub scenarios: Vec<Scenario>,
-    /// Factor whose levels are set on the hosts; `None` if they are words of the scenarios.
+    /// Factor whose levels are set on the hosts; `None` if the scenarios differ instead.
     pub factor: Option<String>,
     /// Number of measured blocks of each level, after one pilot block of each.
     pub rounds: usize,
-    /// Load of a host beside its words and its level.
+    /// Load of a host, without scenario and level.
     pub load: LoadTask,
 }
 
 impl HostComparison {
-    /// Runs the blocks and judges them, as far as they have come. The document ends with whole blocks: one
-    /// that hosts did in part does not count.
+    /// Runs and judges the blocks. Ends after an incomplete block, which does not count.
     ///
     /// # Errors
-    /// If no block was measured, nothing can be recorded, or the hosts cannot be waited for.
+    /// Fails if no block was measured, the recording cannot be written, or waiting for the hosts fails.
     pub fn run(
         &self,
         session: &mut Session,
@@ -74,7 +72,7 @@ impl HostComparison {
         Ok((judged(&recording.begun, &blocks, lost), recording))
     }
 
-    /// Runs one block on all hosts; or says why it does not count.
+    /// Runs one block on all hosts; the inner error is the reason why it does not count.
     fn block(
         &self,
         session: &mut Session,
@@ -84,7 +82,7 @@ impl HostComparison {
         watch: Watch<'_>,
     ) -> Result<Result<Block, String>, SessionError> {
         let mut scenario = self.scenarios[level].clone();
-        // Blocks of one round make the same choices, each round others.
+        // Blocks of one round use the same random choices, different from those of other rounds.
         for job in scenario.jobs_mut() {
             job.workload.seed = job.workload.seed.wrapping_add(round << 32);
         }
@@ -97,7 +95,7 @@ impl HostComparison {
         if session.stop.load(Ordering::Relaxed) {
             return Ok(Err("interrupted".to_owned()));
         }
-        // Fewer hosts would be another level.
+        // A block on fewer hosts is not comparable.
         Ok(match (measured.total, measured.incomplete_because) {
             (Some(total), None) => {
                 let hosts = measured.hosts.iter().filter_map(|host| host.total.as_ref());

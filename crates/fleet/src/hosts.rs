@@ -1,5 +1,5 @@
-//! The hosts that were named: with commas and ranges (`a[01-08,12],db1`, as Slurm writes them), or such lists
-//! in the lines of a file.
+//! Lists of hosts: comma-separated names with ranges as in Slurm (`a[01-08,12],db1`), or a file with such
+//! lists in its lines.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -13,35 +13,35 @@ pub const HOSTS_MAX: usize = 10_000;
 /// Maximum number of digits of a number in a range.
 const WIDTH_MAX: usize = 20;
 const RANGE: &str = "expected ranges such as a[01-08] or a[1-4,7], the lower number first, in one pair of brackets, of at most 10000 hosts";
-/// Characters that may stand around names and are not part of them.
+/// White space around names.
 const BLANKS: [char; 2] = [' ', '\t'];
 const BRACKET: &str = "a bracket has no counterpart: expected a range such as a[01-08]";
 
-/// Names that make no list of hosts.
+/// Error in a list of hosts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostsError {
-    /// A word that is not the name of a host, or not a range of them.
+    /// A name or range that is invalid.
     #[error("{place}`{typed}`: {problem}")]
     Wrong {
-        /// Where in a file, such as `line 3: `.
+        /// Position in a file, such as `line 3: `; empty for a list.
         place: String,
-        /// Text as it was typed, ready to print.
+        /// Text as typed, printable.
         typed: String,
         /// Description of the problem.
         problem: &'static str,
     },
-    /// None, or too many.
+    /// No host, or too many.
     #[error("{count} hosts are named: expected 1 to {HOSTS_MAX}")]
     Count {
-        /// How many.
+        /// Number of hosts.
         count: usize,
     },
     /// A file of hosts that cannot be used.
     #[error("--hosts {typed}: {why}")]
     File {
-        /// Name of the file.
+        /// Name of the file as typed.
         typed: String,
-        /// Why not, and what to name.
+        /// Reason and remedy.
         why: String,
     },
 }
@@ -57,22 +57,21 @@ impl HostsError {
     }
 }
 
-/// Returns the hosts of a list that was typed: names with commas between, each with ranges in one pair of
-/// brackets or none.
+/// Parses a list of hosts: comma-separated names, each with at most one pair of brackets.
 ///
 /// # Errors
-/// If a name is none, or stands there twice.
+/// Fails if a name is invalid or occurs twice.
 pub fn of_list(typed: &str) -> Result<Vec<String>, HostsError> {
     let mut names = Vec::new();
     list(typed, &mut names)?;
     checked(names)
 }
 
-/// Returns the hosts of a file: a list in each line; empty lines, and what follows a `#` at the start of a
-/// line or after a blank, are left out.
+/// Parses a file with a list of hosts in each line. Ignores empty lines, and text after a `#` at the start of
+/// a line or after white space.
 ///
 /// # Errors
-/// As [`of_list`].
+/// Fails as [`of_list`].
 pub fn of_file(text: &str) -> Result<Vec<String>, HostsError> {
     let mut names = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -86,11 +85,11 @@ pub fn of_file(text: &str) -> Result<Vec<String>, HostsError> {
     checked(names)
 }
 
-/// Reads the hosts that were typed, or those of a file, which `read` reads. No host has a name with a slash,
-/// or one that ends as that of a text does; and what is there and is no directory is meant as the file.
+/// Parses a list of hosts, or the file that `typed` names, which `read` reads. Text with a slash or the
+/// suffix of a text file is a file name, as is that of an existing object other than a directory.
 ///
 /// # Errors
-/// As [`of_list`], and if the file cannot be read.
+/// Fails as [`of_list`], and if the file cannot be read.
 pub fn of_argument(
     typed: &str,
     read: &dyn Fn(&str) -> io::Result<String>,
@@ -134,7 +133,7 @@ fn expand(part: &str, names: &mut Vec<String>) -> Result<(), HostsError> {
         names.push(part.to_owned());
         return Ok(());
     };
-    // An address such as [fe80::1] is no range.
+    // Brackets around an address, such as [fe80::1], do not form a range.
     if ranges.contains(':') && !after.contains(['[', ']']) {
         names.push(part.to_owned());
         return Ok(());

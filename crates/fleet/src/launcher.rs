@@ -1,34 +1,34 @@
-//! Launcher that is started to reach a host: its words, then the remote command as one word for the shell of
-//! the host, as ssh takes it. A launcher that starts no shell there is given `sh -c`.
+//! Launcher that starts a command on a host: its own words, then the remote command as one argument for a
+//! shell on the host, as ssh takes it. If the launcher starts no shell there, `sh -c` precedes the command.
 
 use plumb_block::Nanos;
 use plumb_text::shell_word;
 
 use crate::message::short;
 
-/// Placeholders in the words of a launcher, each replaced by the name of the host.
+/// Placeholders in the words of a launcher, replaced by the name of the host.
 const HOST: [&str; 3] = ["{host}", "{pod}", "{node}"];
-/// Programs that give the remote command to a shell: those that reach another host, and shells. What is
-/// started itself may be a script of the user's, and need only end in one of these; words behind it may be
-/// anything, such as the name of a partition.
+/// Programs that pass the remote command to a shell: remote shells and shells. The first word may be a script
+/// of the user that ends in one of these names. Later words must match exactly, as they may be anything, such
+/// as the name of a partition.
 const SHELLS: [&str; 15] = [
     "sh", "ash", "bash", "dash", "fish", "ksh", "mksh", "zsh", "ssh", "autossh", "gsissh", "rsh", "remsh",
     "dbclient", "plink",
 ];
 
-/// How hosts are reached.
+/// Command that starts agents on hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launcher {
-    /// The program and its arguments, with one of [`HOST`] in them.
+    /// The program and its arguments, with placeholders of [`HOST`].
     words: Vec<String>,
-    /// Name of plumb on the hosts.
+    /// Name or path of plumb on the hosts.
     program: String,
 }
 
 impl Launcher {
-    /// Returns the launcher of these words; `None` if there is none. `program` is what plumb is called on the
-    /// hosts. Where no word is a program that gives the remote command to a shell, as `srun` and `kubectl
-    /// exec` do not, `sh -c` is put before it.
+    /// Creates a launcher; `None` without words. `program` is the name or path of plumb on the hosts. Adds
+    /// `sh -c` if no word is a program that passes the remote command to a shell (`srun` and `kubectl exec`
+    /// do not).
     pub fn new(mut words: Vec<String>, program: &str) -> Option<Self> {
         words.first()?;
         let gives_to_shell = |(at, word): (usize, &String)| {
@@ -41,7 +41,7 @@ impl Launcher {
         Some(Self { words, program: program.to_owned() })
     }
 
-    /// Returns true if the name of the host is anywhere in it: without it all hosts are one.
+    /// Returns true if a word contains a placeholder. Without one all hosts would be the same.
     pub fn names_host(&self) -> bool {
         HOST.iter().any(|stands| self.words.iter().any(|word| word.contains(stands)))
     }
@@ -51,13 +51,14 @@ impl Launcher {
         self.command(host, format!("{} agent --stdio", shell_word(&self.program)))
     }
 
-    /// Returns the command line that copies its stdin to a program of a name that nobody can guess, and
-    /// prints the directory of it. Nothing stays of a copy that fails, or that is not of this SHA-256 where
-    /// the host has sha256sum. From the moment the directory is there a second shell waits for `within` and
-    /// takes away what is left, also where the first is killed, the link falls silent in the middle of the
-    /// copy, or the host cannot be reached a second time; by then the controller has given the host up, or an
-    /// agent has started and taken it away. Signals are ignored until that shell is there, which inherits
-    /// that.
+    /// Returns the command line that copies stdin to a program in a directory with an unpredictable name, and
+    /// prints the directory.
+    ///
+    /// The copy is removed if it fails, or if sha256sum on the host does not report `hash`. A background
+    /// shell removes the directory after `within`, in case the first shell is killed, the link fails during
+    /// the copy, or the host cannot be reached again. By then the controller has given the host up, or an
+    /// agent has started and removed its file. Signals are ignored until the background shell has started and
+    /// inherited that.
     pub fn push(&self, host: &str, hash: &str, within: Nanos) -> Vec<String> {
         let seconds = within.0.div_ceil(1_000_000_000);
         let script = format!(
@@ -72,8 +73,8 @@ impl Launcher {
         self.command(host, script)
     }
 
-    /// Returns the command line that starts the agent that was pushed to `directory`, and takes it away when
-    /// it has ended.
+    /// Returns the command line that starts the agent pushed to `directory`, and removes it after the agent's
+    /// exit.
     pub fn pushed(&self, host: &str, directory: &str) -> Vec<String> {
         let directory = shell_word(directory);
         self.command(
@@ -82,23 +83,23 @@ impl Launcher {
         )
     }
 
-    /// Returns the launcher with the name of the host in it: as part of a word, never as words.
+    /// Returns the launcher with the name of the host inserted, always within a word.
     fn command(&self, host: &str, remote: String) -> Vec<String> {
         self.words.iter().map(|word| named(word, host)).chain([remote]).collect()
     }
 }
 
-/// Returns the word with the name of the host in it. Nothing within the name is taken for more of the same:
-/// no word holds a NUL.
+/// Inserts the name of the host in a word. Placeholders within the name are not replaced; NUL, which cannot
+/// occur in a word, marks the position meanwhile.
 fn named(word: &str, host: &str) -> String {
     HOST.iter().fold(word.to_owned(), |word, stands| word.replace(stands, "\0")).replace('\0', host)
 }
 
-/// Returns the directory that a push has printed last, behind what a shell may greet with; otherwise why it
-/// is none. What a host prints becomes a word of a shell there, nothing more.
+/// Parses the directory that a push printed last, after a possible greeting of the shell. It is passed to a
+/// shell on the host as a single word only.
 ///
 /// # Errors
-/// What was printed instead, in words.
+/// Description of the output if it does not end with a directory.
 pub fn pushed_to(printed: &[u8]) -> Result<String, String> {
     let text = String::from_utf8_lossy(printed);
     let line = text.trim_end_matches(['\r', '\n']).rsplit('\n').next().unwrap_or_default();

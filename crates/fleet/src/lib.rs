@@ -1,5 +1,5 @@
-//! Runs of plumb on many hosts: agents that a launcher starts there (`ssh {host}`), and the controller that
-//! they answer to.
+//! Runs of plumb on many hosts: a controller, and the agents that it starts there with a launcher (`ssh
+//! {host}`).
 //!
 //! ```text
 //!   controller ── launcher ── shell of the host ── plumb agent --stdio
@@ -7,23 +7,23 @@
 //!        ◄──  Hello, Pong, Ready, Begun, Figures, Part
 //! ```
 //!
-//! - [`message`] is what goes over a connection, in frames ([`plumb_state::frame`]). Whatever the other side
-//!   sends, memory stays bounded.
-//! - [`clock`] estimates how far the clock of a host is from this one, with a bound of the error.
-//! - [`Controller`] and [`Agent`] are state machines without I/O: bytes in with the time, bytes out, and when
-//!   to look again. So a thousand hosts run in one process, in virtual time.
-//! - [`processes`] drives a controller over launched processes, [`stdio`] an agent over its own stdin and
-//!   stdout.
-//! - [`hosts`] and [`launcher`] read what was typed; nothing in the name of a host is ever taken for a word
-//!   of a shell.
-//! - [`work`] is what an agent does: loads together with other hosts, and commands of the same program.
-//! - [`merge`] makes one document of what the hosts answered.
+//! - [`message`] defines the messages, sent in frames ([`plumb_state::frame`]). Memory stays bounded whatever
+//!   the peer sends.
+//! - [`clock`] estimates the offset of a host's clock, with an error bound.
+//! - [`Controller`] and [`Agent`] are state machines without I/O: they take received bytes and the time, and
+//!   return bytes to send and a deadline. So tests run a thousand hosts in one process, in virtual time.
+//! - [`processes`] drives a controller over launched processes, [`stdio`] an agent over its stdin and stdout.
+//! - [`hosts`] and [`launcher`] parse user input. The name of a host is never interpreted by a shell.
+//! - [`work`] runs the tasks of an agent: loads, which start together on all hosts, and commands of plumb.
+//! - [`merge`] combines the answers of the hosts in one document.
 //! - [`HostComparison`] compares levels in blocks, each of which is a load on all hosts.
-//! - [`session`] runs a command on all hosts, and [`record`] keeps what they answer in one run directory.
+//! - [`session`] runs a command on all hosts, and [`record`] stores the answers in one run directory.
 //!
-//! Invariants: a host that is silent for two heartbeats and a second is given up, and an agent that hears
-//! nothing for as long stops what it does; whatever a host does, the others go on; a result that lacks a host
-//! says so.
+//! Invariants:
+//! 1. A host that is silent for two heartbeats and a second is given up; an agent that hears nothing for as
+//!    long stops its task.
+//! 2. A failure of one host does not affect the others.
+//! 3. A result that lacks a host says so.
 
 pub mod agent;
 pub mod clock;

@@ -1,4 +1,4 @@
-//! A load on all hosts at the same time.
+//! A load on all hosts at once.
 
 use std::sync::atomic::Ordering;
 
@@ -13,8 +13,8 @@ use crate::record::{Command, Content, Recording};
 use crate::session::{Session, SessionError, Watch};
 
 impl LoadTask {
-    /// Returns the task of a host: the same scenario as on the others, on targets that may have its name,
-    /// with a seed of its own.
+    /// Returns the task of a host: the common scenario, with the name of the host inserted in targets and a
+    /// seed of its own.
     pub(crate) fn of_host(&self, scenario: &Scenario, number: usize, host: &str) -> Task {
         let mut scenario = scenario.clone();
         for job in scenario.jobs_mut() {
@@ -28,12 +28,11 @@ impl LoadTask {
 }
 
 impl Session {
-    /// Runs a load on all hosts, as `load` says beside its words; or one after the other on the numbers of
-    /// hosts that `scale` names.
+    /// Runs a load on all hosts, or, if `scale` is not empty, on each of these numbers of hosts in turn.
     ///
     /// # Errors
-    /// If the numbers do not rise or there are fewer hosts, nothing can be recorded, or the hosts cannot be
-    /// waited for.
+    /// Fails if the numbers do not rise or exceed the hosts, the recording cannot be written, or waiting for
+    /// the hosts fails.
     pub fn run_load(
         &mut self,
         scenario: &Scenario,
@@ -78,8 +77,8 @@ impl Session {
         })
     }
 
-    /// Returns how long hosts are given from a start until all spans have run, as far as that is known. Each
-    /// span but the first is made ready within it.
+    /// Returns the time limit from the first start to the end of all spans, if known. It includes the
+    /// preparation of each span after the first.
     pub(crate) fn given(&self, scenario: &Scenario) -> Option<Nanos> {
         let more = scenario.spans.len().saturating_sub(1) as u64;
         Some(scenario.duration()? + self.prepare_within * more)

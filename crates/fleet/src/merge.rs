@@ -1,5 +1,5 @@
-//! One document of what the hosts answered. Distributions are added, so percentiles of all hosts are those of
-//! all operations.
+//! Combination of the hosts' answers in one document. Distributions are added, so percentiles are those of
+//! the operations of all hosts.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,33 +18,33 @@ use serde_json::Value;
 use crate::controller::{Controller, HostNow};
 use crate::message::short;
 
-/// Hosts whose ends are further apart than this share of the first did not end together.
+/// Relative difference between the first and last end of a host, above which hosts did not end together.
 const APART: f64 = 0.05;
-/// The longest sentence that is taken from a host, in characters: those of plumb are shorter.
+/// Maximum length of a sentence from a host, in characters; plumb's own are shorter.
 const SENTENCE_MAX: usize = 4000;
 
-/// Answer of a host.
+/// Answer of one host.
 #[derive(Debug, Default)]
 pub struct Answer<'a> {
     /// Report on the host.
     pub host: FleetHost,
     /// Findings of the host.
     pub findings: Vec<Finding>,
-    /// Measurements of its load.
+    /// Figures of its load.
     pub outcome: Option<Cow<'a, LoadOutcome>>,
-    /// True if its clock jumped while it was watched.
+    /// True if the clock of the host jumped during the run.
     jumped: bool,
 }
 
-/// Collects the answers of each host that had a task, in the order of the hosts. What their loads measured is
-/// taken out of the controller: with many hosts it is large.
+/// Returns the answers of all hosts with a task, in order. Moves their figures out of the controller, as they
+/// are large for many hosts.
 pub fn answers(controller: &mut Controller) -> Vec<Answer<'static>> {
     let measured = controller.take_measured();
     let with_task = controller.hosts().zip(measured).filter(|(host, _)| host.has_task);
     with_task.map(|(host, outcome)| answer(&host, outcome.map(Cow::Owned))).collect()
 }
 
-/// Collects what each host that has a task has answered and measured until now.
+/// Returns the interim answers of all hosts with a task.
 pub fn answers_so_far(controller: &Controller) -> Vec<Answer<'_>> {
     let with_task = controller.hosts().filter(|host| host.has_task);
     with_task.map(|host| answer(&host, host.measured().map(Cow::Borrowed))).collect()
@@ -59,8 +59,7 @@ fn answer<'a>(now: &HostNow<'_>, outcome: Option<Cow<'a, LoadOutcome>>) -> Answe
         Some(Ok(HostDocument::Load(_))) if outcome.is_none() => Some("its result has no figures".to_owned()),
         _ => None,
     };
-    // A finding is an answer as good as any; one that was cut short is not whole, whatever it found until
-    // then.
+    // A command with findings succeeded; an interrupted one is incomplete, whatever it found.
     let has_ended = matches!(exit, Some(0 | 1)) && result.is_some_and(|result| result.because.is_none());
     let ok = has_ended && missing.is_none();
     let failed = || match exit {
@@ -100,8 +99,10 @@ enum HostDocument {
 }
 
 impl HostDocument {
+    /// Parses the document of a result.
+    ///
     /// # Errors
-    /// Why it is not that of this schema.
+    /// The reason, if the text is not a document of `schema`.
     fn read(text: Option<&str>, schema: &str) -> Result<Self, String> {
         let text = text.ok_or("its result has no document")?;
         let told = if schema == RunDocument::SCHEMA {
@@ -115,8 +116,8 @@ impl HostDocument {
     }
 }
 
-/// Returns what a load measured: from its distributions, which are what is added to those of others, and from
-/// its document what they do not hold.
+/// Returns the figures of a load: from its distributions, which are added to those of other hosts, and, where
+/// these lack it, from its document.
 fn measured(outcome: &LoadOutcome, told: Option<Sides>) -> Sides {
     let Some(told) = told else {
         return plumb_trial::sides(outcome, Err("its document did not arrive".to_owned()), None);
@@ -140,7 +141,7 @@ fn measured(outcome: &LoadOutcome, told: Option<Sides>) -> Sides {
 }
 
 impl Answer<'_> {
-    /// Takes in the document of a load; the figures that it tells.
+    /// Stores the document of a load, and returns its figures.
     fn of_load(&mut self, document: RunDocument) -> Sides {
         self.host.local = local(&document.all_paths());
         self.host.level = Some(short(&document.level));
@@ -149,7 +150,7 @@ impl Answer<'_> {
         document.total
     }
 
-    /// Takes in the document of another command.
+    /// Stores the document of another command.
     fn of_command(&mut self, document: Value) {
         let nested =
             ["paths", "devices"].iter().flat_map(|name| document[*name].as_array().into_iter().flatten());
@@ -159,7 +160,7 @@ impl Answer<'_> {
             all.map(|one| serde_json::from_value::<Finding>(one.clone())).partition(Result::is_ok);
         self.findings = known.into_iter().flatten().map(bounded_finding).collect();
         if !unknown.is_empty() {
-            // A finding that cannot be read may be the worst of all.
+            // An unreadable finding may be the most severe one.
             self.host.ok = false;
             let said = format!("{} of its findings cannot be read by this version of plumb", unknown.len());
             self.host.because.get_or_insert(said);
@@ -178,7 +179,7 @@ impl Answer<'_> {
     }
 }
 
-/// Returns a finding of a host, ready to print and no longer than a person reads.
+/// Makes a finding printable and limits its length.
 fn bounded_finding(mut finding: Finding) -> Finding {
     for text in [&mut finding.sentence, &mut finding.remedy].into_iter().chain(&mut finding.evidence) {
         *text = excerpt(text, SENTENCE_MAX);
@@ -186,7 +187,7 @@ fn bounded_finding(mut finding: Finding) -> Finding {
     finding
 }
 
-/// Returns the result of a host in one sentence.
+/// Returns the result of a host as one sentence.
 fn headline(document: &Value, findings: &[Finding]) -> Option<String> {
     if let Some(headline) = document["headline"].as_str() {
         return Some(headline.to_owned());
@@ -209,12 +210,12 @@ fn headline(document: &Value, findings: &[Finding]) -> Option<String> {
     Some(format!("write caches: {}", states.collect::<Vec<_>>().join(", ")))
 }
 
-/// Returns true if this can be a figure of a machine.
+/// Returns true if the value is possible: finite, not negative, below [`COUNT_MAX`].
 fn is_figure(value: f64) -> bool {
     (0.0..COUNT_MAX as f64).contains(&value)
 }
 
-/// Returns true if figures can be added to those of others.
+/// Returns true if the counts and rates can be added to those of other hosts.
 fn is_addable(side: &StorageSide) -> bool {
     let counts =
         [side.reads, side.writes, side.read_bytes, side.write_bytes, side.merges, side.flushes.unwrap_or(0)];
@@ -222,14 +223,14 @@ fn is_addable(side: &StorageSide) -> bool {
     counts.into_iter().all(|count| count < COUNT_MAX) && rates.into_iter().all(is_figure)
 }
 
-/// Returns true if all that is beneath these paths is on devices of the host; `None` where that cannot be
-/// seen, or is memory.
+/// Returns true if all layers of these paths are on local devices, false if one is remote; `None` if unknown
+/// or in memory.
 fn local(paths: &[&WritePath]) -> Option<bool> {
     let layers = paths.iter().flat_map(|path| path.layers.iter().map(|layer| layer.kind));
     is_local(&layers.collect::<Vec<_>>())
 }
 
-/// Returns the answer of [`local`] for layers of these kinds.
+/// Returns the result of [`local`] for layers of these kinds.
 fn is_local(kinds: &[LayerKind]) -> Option<bool> {
     let kinds = || kinds.iter().copied();
     let is_remote = |kind| {
@@ -253,8 +254,8 @@ fn is_local(kinds: &[LayerKind]) -> Option<bool> {
     }
 }
 
-/// Adds up what the hosts that did all measured, or with `ok` false what the others did; `None` if none of
-/// them has measured anything.
+/// Returns the sum of the figures of all complete hosts, or with `ok` false of all incomplete ones; `None` if
+/// there are none.
 fn total(answers: &[Answer<'_>], ok: bool) -> Option<Sides> {
     let measured = || answers.iter().filter(|answer| answer.host.ok == ok && answer.outcome.is_some());
     let whole = together(measured().filter_map(|answer| answer.outcome.as_deref()))?;
@@ -271,7 +272,7 @@ fn total(answers: &[Answer<'_>], ok: bool) -> Option<Sides> {
         }
     }
     if let Some(side) = &mut side {
-        // Names of devices are those of each host, and mean nothing together.
+        // Device names are those of one host, and have no meaning for the total.
         side.devices.clear();
         side.above.clear();
         side.attribution = None;
@@ -290,9 +291,9 @@ fn total(answers: &[Answer<'_>], ok: bool) -> Option<Sides> {
     Some(total)
 }
 
-/// Makes the rates of a total the sums of those of its hosts, each over the time that it ran. Some end before
-/// others, as with a count of operations, or wait for a last one: all that was done divided by the time of
-/// the last would be no rate of any moment.
+/// Replaces the rates of a total by the sums of the hosts' rates, each over its own run time. Hosts may end
+/// at different times, as with a fixed number of operations; the total divided by the longest time would not
+/// be the rate at any moment.
 fn sum_rates(total: &mut Sides, hosts: &[&Sides]) {
     let sum = |of: fn(&Sides) -> f64| hosts.iter().map(|host| of(host)).sum::<f64>();
     total.application.iops = sum(|of| of.application.iops);
@@ -308,7 +309,7 @@ fn sum_rates(total: &mut Sides, hosts: &[&Sides]) {
     total.sync.iops = sum(|of| of.sync.iops);
 }
 
-/// Explains rates in all where hosts did not end together.
+/// Explains the total rates if the hosts did not end together.
 fn apart(document: &FleetDocument) -> Option<String> {
     let (first, last) = document.first_done.zip(document.last_done)?;
     let is_apart = document.measured().is_some() && last > first * (1.0 + APART);
@@ -322,15 +323,15 @@ fn apart(document: &FleetDocument) -> Option<String> {
     })
 }
 
-/// Combines the outcomes of loads that ran at the same time on several hosts; `None` if there are none.
+/// Combines the outcomes of simultaneous loads on several hosts; `None` if there are none.
 pub fn together<'a>(outcomes: impl Iterator<Item = &'a LoadOutcome>) -> Option<LoadOutcome> {
     let mut outcomes = outcomes.peekable();
     outcomes.peek()?;
     Some(LoadOutcome::together(outcomes))
 }
 
-/// Returns the document of the answers, without what only the caller knows: command, environment, scale. What
-/// is told of the hosts is moved into it but for their names: their own documents are large.
+/// Returns the document of the answers, without command, environment and scale, which the caller adds. Moves
+/// the hosts' reports into it except for their names, as their documents are large.
 pub fn document(answers: &mut [Answer<'_>]) -> FleetDocument {
     let [total, unfinished] = [true, false].map(|ok| total(answers, ok));
     let take = |answer: &mut Answer<'_>| {
@@ -362,7 +363,7 @@ pub fn document(answers: &mut [Answer<'_>]) -> FleetDocument {
     document
 }
 
-/// Lists the hosts that did not do all, each reason once; `None` if all did.
+/// Returns the incomplete hosts, grouped by reason; `None` if all are complete.
 fn incomplete(hosts: &[FleetHost]) -> Option<String> {
     let mut reasons: Vec<&str> = Vec::new();
     let mut names: HashMap<&str, Vec<&str>> = HashMap::new();
@@ -379,7 +380,7 @@ fn incomplete(hosts: &[FleetHost]) -> Option<String> {
     (!told.is_empty()).then(|| told.join("; "))
 }
 
-/// Returns the findings of each host, with its name.
+/// Returns the findings of each host, with the host's name.
 pub fn findings(answers: &[Answer<'_>]) -> Vec<(String, Finding)> {
     let of = |answer: &Answer<'_>| {
         let name = answer.host.name.clone();
@@ -388,13 +389,13 @@ pub fn findings(answers: &[Answer<'_>]) -> Vec<(String, Finding)> {
     answers.iter().flat_map(of).collect()
 }
 
-/// Returns a step of a row of loads on more and more hosts; `first` is the first step.
+/// Returns a step of a scaling series; `first` is its first step.
 pub fn scale_step(answers: &[Answer<'_>], first: Option<&ScaleStep>) -> ScaleStep {
     let whole = || answers.iter().filter(|answer| answer.host.ok);
-    // Data that hosts moved until they were lost counts towards nobody's share.
+    // Data moved by lost hosts belongs to none of the complete hosts' shares.
     let sum = |of: fn(&Sides) -> f64| {
         let totals = whole().filter_map(|answer| answer.host.total.as_ref());
-        // The sum of none is -0.0 otherwise.
+        // The sum of no elements would be -0.0.
         totals.map(of).fold(0.0, |sum, one| sum + one)
     };
     let mut step = ScaleStep {

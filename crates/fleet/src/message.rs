@@ -1,4 +1,4 @@
-//! Messages between a controller and an agent. Times are of the agent's monotonic clock unless said
+//! Messages between a controller and an agent. Times are those of the agent's monotonic clock unless stated
 //! otherwise.
 
 use std::io::Read;
@@ -10,11 +10,11 @@ use plumb_state::digest::sha256_hex_of;
 use plumb_text::excerpt;
 use serde::{Deserialize, Serialize};
 
-/// Number of characters of a reason that are kept.
+/// Maximum number of characters of a reason.
 pub(crate) const SHORT_MAX: usize = 400;
 
-/// Shortens what the other side said, ready to print, to no more than a person reads: it is said on stderr
-/// and several times in a report.
+/// Makes text from the peer printable and shortens it to [`SHORT_MAX`]: it appears on stderr and several
+/// times in a report.
 pub(crate) fn short(text: &str) -> String {
     excerpt(text, SHORT_MAX)
 }
@@ -22,19 +22,19 @@ pub(crate) fn short(text: &str) -> String {
 /// Identity of the program on one side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// The version of plumb.
+    /// Version of plumb.
     pub version: String,
-    /// SHA-256 of the program, in hexadecimal digits.
+    /// SHA-256 of the program, in hexadecimal.
     pub binary: String,
-    /// Boot id of the machine, which all names of one machine share; `None` if it cannot be read.
+    /// Boot id, which identifies the machine under all its names; `None` if it cannot be read.
     pub boot_id: Option<String>,
 }
 
 impl Identity {
-    /// Returns the identity of this process, whose program is read from `program`.
+    /// Returns the identity of this process, whose file is read from `program`.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// Fails if the file cannot be read.
     pub fn from_program(program: impl Read) -> std::io::Result<Self> {
         Ok(Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -47,52 +47,52 @@ impl Identity {
 /// Message from the controller to an agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum ToAgent {
-    /// The first message. Silence for two heartbeats and a second means that the controller is lost.
+    /// First message. A silence of two heartbeats and a second means that the controller is lost.
     Hello {
         /// Identity of the controller.
         identity: Identity,
-        /// How often it is heard at least.
+        /// Longest interval between messages of the controller.
         heartbeat: Nanos,
     },
-    /// Request that the agent answers at once.
+    /// Request for an immediate [`FromAgent::Pong`].
     Ping {
-        /// Comes back with the answer.
+        /// Number that the answer repeats.
         number: u64,
     },
-    /// The controller is there. No answer is wanted.
+    /// Heartbeat without an answer.
     Here,
-    /// Do this; one thing at a time.
+    /// Prepare this task. Only one task runs at a time.
     Run {
         /// The task.
         task: Task,
     },
-    /// All hosts are ready: begin then.
+    /// Start, as all hosts are ready.
     Start {
-        /// When.
+        /// Start time.
         at: Nanos,
     },
-    /// End what you do early, and answer with what there is.
+    /// End the task early, with the result as it is.
     Stop,
-    /// Nothing more comes.
+    /// No more tasks follow.
     Bye,
 }
 
 /// Task for an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Task {
-    /// A load, which waits for the other hosts before it starts.
+    /// A load, which starts together with those of the other hosts.
     Load(LoadTask),
-    /// A command of plumb that prints one JSON document, without `plumb` in front.
+    /// A command of plumb that prints one JSON document.
     Command {
-        /// `survey /srv --json`, word by word.
+        /// Arguments without `plumb`, such as `survey`, `/srv`, `--json`.
         arguments: Vec<String>,
-        /// The schema of the document: `plumb/survey/1`.
+        /// Schema of the document, such as `plumb/survey/1`.
         schema: String,
     },
 }
 
 impl Task {
-    /// Returns the schema of the document that it gives.
+    /// Returns the schema of the document that the task produces.
     pub fn schema(&self) -> &str {
         match self {
             Self::Load(_) => RunDocument::SCHEMA,
@@ -101,76 +101,76 @@ impl Task {
     }
 }
 
-/// A load as the controller describes it.
+/// A load, as sent by the controller.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadTask {
-    /// The scenario in plumb's own words (TOML).
+    /// Scenario in plumb's own dialect (TOML).
     pub words: String,
-    /// True if files that plumb did not make may be overwritten.
+    /// True if files not created by plumb may be overwritten.
     pub overwrite: bool,
-    /// Disks that may be destroyed, by their serials.
+    /// Serials of disks that may be destroyed.
     pub destroy: Vec<String>,
-    /// True if targets that it makes are removed at the end.
+    /// True to remove created targets at the end.
     pub remove_after: bool,
-    /// Level that is set on the host before, and put back after.
+    /// Level to set on the host before the load and to restore after it.
     pub level: Option<Level>,
 }
 
-/// A level of a factor that is set on a machine, such as the policy of its disks.
+/// A level of a factor that is set on the machine, such as a write-cache policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Level {
-    /// The factor with all its levels, as typed: `policy=on,off`.
+    /// Factor with all its levels, as typed: `policy=on,off`.
     pub factor: String,
-    /// Number of the level.
+    /// Index of the level.
     pub number: usize,
 }
 
 /// Result of a task.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct TaskResult {
-    /// The exit code of the command.
+    /// Exit code of the command.
     pub exit: u8,
-    /// Reason why it is not complete, if it is not.
+    /// Reason why the result is incomplete; `None` if it is complete.
     pub because: Option<String>,
-    /// The JSON document that the command prints.
+    /// JSON document printed by the command.
     pub document: Option<String>,
-    /// Measurements of a load.
+    /// Figures of a load.
     pub outcome: Option<LoadOutcome>,
-    /// Time that a load ran, from its start to its last operation, by the clock that it went by.
+    /// Time from the start of the load to its last operation, in its own time.
     pub lasted: Option<Nanos>,
 }
 
 /// Message from an agent to the controller.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum FromAgent {
-    /// The answer to the first message.
+    /// Answer to [`ToAgent::Hello`].
     Hello {
         /// Identity of the agent.
         identity: Identity,
     },
-    /// The answer to a ping.
+    /// Answer to [`ToAgent::Ping`].
     Pong {
         /// Number of the ping.
         number: u64,
-        /// When the ping arrived.
+        /// Arrival of the ping.
         received: Nanos,
-        /// When this was sent.
+        /// Departure of this answer.
         sent: Nanos,
     },
-    /// Everything is ready to start.
+    /// The task is ready to start.
     Ready,
-    /// The task has started, later than it was told to.
+    /// The task has started.
     Begun {
-        /// Delay of the start by the agent's clock.
+        /// Delay after the start time.
         late: Nanos,
     },
-    /// All that a load has measured until now, without its time series.
+    /// Interim figures of a load, without time series.
     Figures(Box<LoadOutcome>),
-    /// A piece of a [`TaskResult`] as JSON.
+    /// Part of a [`TaskResult`] in JSON.
     Part {
-        /// The piece.
+        /// Text of the part.
         text: String,
-        /// True if it is the last.
+        /// True for the last part.
         is_last: bool,
     },
 }

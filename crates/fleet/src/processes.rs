@@ -1,8 +1,7 @@
-//! Drives a controller over launched processes: one thread, poll(2) over their pipes.
+//! Driver of a controller over launched processes: one thread that polls their pipes with poll(2).
 //!
-//! A launcher is a process group of its own, so that Ctrl-C reaches the controller first, which ends what the
-//! hosts do. The pipes of a host that is given up are closed, its launcher is told to end (SIGTERM), and
-//! killed if it does not.
+//! Each launcher has a process group of its own, so that Ctrl-C reaches only the controller, which then stops
+//! the hosts. When a host is given up, its pipes are closed and its launcher receives SIGTERM, then SIGKILL.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -22,30 +21,30 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use crate::controller::Controller;
 use crate::launcher::{Launcher, pushed_to};
 
-/// Time that a launcher may take to exit.
+/// Time limit for a launcher to exit.
 const EXIT_WITHIN: Nanos = Nanos::secs(3);
-/// Reading goes on for so long before pings are sent again.
+/// Maximum time of reading before pings are sent again.
 const READ_FOR: Nanos = Nanos::millis(100);
-/// Number of bytes that are read at once.
+/// Maximum number of bytes per read.
 const CHUNK: usize = 64 << 10;
-/// The longest name of a directory that a push may print.
+/// Maximum length of the output of a push, in bytes.
 const PUSHED_MAX: usize = 4 << 10;
 
-/// The launchers of the hosts of a controller.
+/// Launchers of the hosts of a controller.
 pub struct Processes {
     launcher: Launcher,
     names: Vec<String>,
-    /// The program to push, its SHA-256, and how long it waits for its agent, if that is wanted.
+    /// With a push: the program, its SHA-256, and the time limit for starting its agent.
     push: Option<(PathBuf, String, Nanos)>,
     running: Vec<Option<Process>>,
-    /// Pipes that were ready at the last wait and are still to be read, and when that wait began.
+    /// Pipes that were ready at the last wait and have not been read, and the time of that wait.
     unread: Vec<(usize, Pipe)>,
     waited: Nanos,
-    /// Launchers that were told to end, their pipes closed, and when they are killed.
+    /// Launchers that are terminating, with closed pipes, and the time of SIGKILL.
     ending: Vec<(Process, Nanos)>,
 }
 
-/// One launcher.
+/// A launcher.
 struct Process {
     child: Child,
     /// Readable once the launcher has exited (pidfd_open(2)).
@@ -55,26 +54,26 @@ struct Process {
     stderr: Option<ChildStderr>,
     /// Output of a push; `None` for an agent.
     pushed: Option<Vec<u8>>,
-    /// When its stdout ended.
+    /// Time at which stdout ended.
     ended: Option<Nanos>,
 }
 
 impl Processes {
-    /// Creates the agents; none is launched yet. With `push` that program, of this SHA-256, is copied to each
-    /// host first, where it waits so long for its agent.
+    /// Creates the launchers without starting them. With `push`, this program with this SHA-256 is first
+    /// copied to each host, where it is removed unless its agent starts within the given time.
     pub fn new(launcher: Launcher, names: &[String], push: Option<(PathBuf, String, Nanos)>) -> Self {
-        // Three pipes of each host. What the system does not let is told when a launcher cannot be started.
+        // Three pipes for each host. If the limit is too low, starting a launcher reports the error.
         descriptors::raise(names.len() as u64 * 3 + 64);
         let running = names.iter().map(|_| None).collect();
         let (unread, ending) = (Vec::new(), Vec::new());
         Self { launcher, names: names.to_vec(), push, running, unread, waited: Nanos::ZERO, ending }
     }
 
-    /// Runs until `is_over`; when `stop` becomes true the hosts are told to end what they do. `watch` looks
-    /// about ten times a second.
+    /// Drives the controller until `is_over` returns true. When `stop` is set, the hosts are told to end
+    /// their tasks. Calls `watch` about ten times a second.
     ///
     /// # Errors
-    /// If the system cannot wait.
+    /// Fails if waiting fails.
     pub fn drive(
         &mut self,
         controller: &mut Controller,
@@ -112,7 +111,8 @@ impl Processes {
         }
     }
 
-    /// Starts the launcher of a host: to push, or for the agent, which may have been pushed to a directory.
+    /// Starts the launcher of a host: for a push, or for the agent, in the directory of the push if there was
+    /// one.
     fn launch(&mut self, number: usize, directory: Option<&str>, controller: &mut Controller) {
         let name = &self.names[number];
         let (words, stdin) = match (&self.push, directory) {
@@ -134,7 +134,7 @@ impl Processes {
         }
     }
 
-    /// Closes the pipes of a host and tells its launcher to end.
+    /// Closes the pipes of a host and terminates its launcher.
     fn end(&mut self, number: usize, now: Nanos) {
         if let Some(process) = self.running[number].take() {
             signal_group(&process.child, Signal::TERM);
@@ -150,14 +150,14 @@ impl Processes {
             if let Some(stdin) = process.stdin.as_mut().filter(|_| !output.is_empty())
                 && write(stdin, output).is_err()
             {
-                // The process reports the reason on its stdout and stderr.
+                // The process reports the reason on stdout and stderr.
                 process.stdin = None;
             }
         }
     }
 
-    /// Waits until a pipe is ready, or for what the controller waits for, and reads. What there is no time
-    /// for is read the next time, before anything is waited for.
+    /// Waits until a pipe is ready or a deadline passes, then reads. Pipes that could not be read in time are
+    /// read at the next call, before waiting.
     fn wait(
         &mut self,
         controller: &mut Controller,
@@ -233,7 +233,7 @@ impl Processes {
         }
     }
 
-    /// Takes in launchers that have exited.
+    /// Processes launchers that have exited.
     fn reap(&mut self, controller: &mut Controller, now: Nanos) {
         for number in 0..self.running.len() {
             let Some(process) = &mut self.running[number] else { continue };
@@ -260,7 +260,7 @@ impl Processes {
         self.ending.retain_mut(|(process, until)| {
             if matches!(process.child.try_wait(), Ok(None)) {
                 if now >= *until {
-                    // One that does not even hear this is left behind.
+                    // A process that survives SIGKILL is left behind.
                     signal_group(&process.child, Signal::KILL);
                 }
                 return now < *until;
@@ -271,11 +271,11 @@ impl Processes {
 }
 
 impl Drop for Processes {
-    /// Leaves no agent behind: one whose pipes are closed stops what it does.
+    /// Terminates all launchers. Agents stop their tasks when their pipes close.
     fn drop(&mut self) {
         for mut process in self.running.drain(..).flatten() {
             signal_group(&process.child, Signal::TERM);
-            // Reaped by init if it does not end at once.
+            // init reaps a process that does not exit at once.
             process.child.try_wait().ok();
         }
     }
@@ -298,7 +298,7 @@ impl Process {
         Ok(Self { child, exit, stdin, stdout, stderr, pushed: is_push.then(Vec::new), ended: None })
     }
 
-    /// Returns the pipes of the launcher with what is waited for; stdin if something `is_waiting` to be sent.
+    /// Returns the pipes to poll, with their events; stdin only if there `is_waiting` output.
     fn pipes(&self, is_waiting: bool) -> impl Iterator<Item = (Pipe, BorrowedFd<'_>, PollFlags)> {
         let stdin = self
             .stdin
@@ -311,13 +311,13 @@ impl Process {
     }
 }
 
-/// Reads and writes of these do not wait.
+/// Sets descriptors to non-blocking mode.
 pub(crate) fn unblock<'a>(all: impl IntoIterator<Item = BorrowedFd<'a>>) -> io::Result<()> {
     all.into_iter().try_for_each(|one| Ok(fcntl_setfl(one, fcntl_getfl(one)? | OFlags::NONBLOCK)?))
 }
 
-/// Returns the number of bytes that came; 0 at the end, also where that is an error; `None` if there are none
-/// now.
+/// Reads into `chunk`. Returns the number of bytes, 0 at the end or after an error, `None` if nothing is
+/// available.
 pub(crate) fn read(from: &mut impl Read, chunk: &mut [u8]) -> Option<usize> {
     match from.read(chunk) {
         Ok(count) => Some(count),
@@ -326,7 +326,7 @@ pub(crate) fn read(from: &mut impl Read, chunk: &mut [u8]) -> Option<usize> {
     }
 }
 
-/// Writes as much of `output` as is taken now, from the front.
+/// Writes as much of `output` as possible without blocking, and removes it from the front.
 pub(crate) fn write(to: &mut impl Write, output: &mut Vec<u8>) -> io::Result<()> {
     let mut written = 0;
     let ended = loop {

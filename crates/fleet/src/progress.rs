@@ -1,4 +1,4 @@
-//! Progress of many hosts, in words and as a sample of the live view.
+//! Progress of many hosts, as text and as samples for the live view.
 
 use plumb_block::Nanos;
 use plumb_load::LoadOutcome;
@@ -10,32 +10,32 @@ use plumb_text::printable;
 
 use crate::controller::{Controller, HostNow, Phase};
 
-/// Last figures of each host, from which the samples of a live view are made.
+/// Recent figures of each host, for the rates of the live view.
 #[derive(Debug, Default)]
 pub struct Rates {
     hosts: Vec<HostFigures>,
 }
 
 impl Rates {
-    /// Takes in the figures that the hosts have sent, and builds the sample for the live view of a load that
-    /// is `expected` to last so long.
+    /// Updates the figures of the hosts and returns a sample for the live view; `expected` is the length of
+    /// the load.
     pub fn sample(&mut self, controller: &Controller, now: Nanos, expected: Option<Nanos>) -> LiveSample {
         learn(controller, &mut self.hosts);
         sample(controller, &self.hosts, now, expected)
     }
 }
 
-/// Memory of the lines that were given about hosts.
+/// Progress messages given so far.
 #[derive(Debug, Default)]
 pub struct News {
-    /// Hosts whose loss was told.
+    /// Hosts whose loss was reported.
     told: Vec<bool>,
     /// Last summary.
     summary: String,
 }
 
 impl News {
-    /// Returns the hosts that were lost since the last look.
+    /// Returns messages about hosts lost since the last call.
     pub fn lost(&mut self, controller: &Controller) -> Vec<String> {
         self.told.resize(controller.hosts().len(), false);
         let lost = controller.hosts().zip(&mut self.told).filter_map(|(host, told)| {
@@ -47,7 +47,7 @@ impl News {
         lost.collect()
     }
 
-    /// Returns how far the hosts are, in words, unless it is the same as at the last look.
+    /// Returns the number of hosts in each phase, unless unchanged since the last call.
     pub fn summary(&mut self, controller: &Controller) -> Option<String> {
         let now = summary(controller);
         if now == self.summary {
@@ -58,7 +58,7 @@ impl News {
     }
 }
 
-/// Returns how far the hosts are, in words.
+/// Returns the number of hosts in each phase, as text.
 fn summary(controller: &Controller) -> String {
     let count = |phase: Phase| controller.hosts().filter(|host| host.has_task && host.phase == phase).count();
     let phases = [
@@ -74,11 +74,10 @@ fn summary(controller: &Controller) -> String {
     format!("hosts: {}", parts.collect::<Vec<_>>().join(", "))
 }
 
-/// Last figures that a host has sent. Hosts send figures once a second, so a rate is that between two of
-/// them.
+/// Last figures of a host, and the rate between the last two, which arrive about once a second.
 #[derive(Debug, Clone, Default)]
 struct HostFigures {
-    /// How long it had measured.
+    /// Measured time so far.
     length: Nanos,
     application: LiveApplication,
     /// Operations and bytes per second.
@@ -86,12 +85,12 @@ struct HostFigures {
 }
 
 impl HostFigures {
-    /// Takes in figures, if they are others than the last.
+    /// Updates the rate, if the figures are new.
     fn learn(&mut self, outcome: &LoadOutcome) {
         if outcome.length == self.length {
             return;
         }
-        // Figures of another load begin again.
+        // Shorter figures belong to another load.
         let before = if outcome.length > self.length { std::mem::take(self) } else { Self::default() };
         let seconds = outcome.length.since(before.length).as_secs_f64();
         let application = application(outcome);
@@ -112,7 +111,7 @@ fn learn(controller: &Controller, seen: &mut Vec<HostFigures>) {
     }
 }
 
-/// Builds the sample for the live view.
+/// Returns the sample for the live view.
 fn sample(controller: &Controller, seen: &[HostFigures], now: Nanos, expected: Option<Nanos>) -> LiveSample {
     let started = controller.started_at().filter(|started| *started <= now);
     let missing = controller
@@ -134,8 +133,7 @@ fn sample(controller: &Controller, seen: &[HostFigures], now: Nanos, expected: O
     }
 }
 
-/// Describes what all hosts reach, and which of them hold the others up: the table may have no room for
-/// these.
+/// Returns the total rates and the slowest hosts, which may not fit in the table.
 fn together<'a>(hosts: impl Iterator<Item = (HostNow<'a>, &'a HostFigures)>) -> Option<String> {
     let measuring = hosts.filter(|(host, seen)| host.phase == Phase::Running && seen.rate.0 > 0.0);
     let mut rates: Vec<(f64, f64, &str)> =
@@ -155,7 +153,7 @@ fn together<'a>(hosts: impl Iterator<Item = (HostNow<'a>, &'a HostFigures)>) -> 
     )))
 }
 
-/// Names the hosts that were done first and last.
+/// Returns the hosts that ended first and last.
 fn done(controller: &Controller) -> Option<String> {
     let mut done: Vec<(Nanos, &str)> = controller
         .hosts()
@@ -179,7 +177,7 @@ fn application(outcome: &LoadOutcome) -> LiveApplication {
         operations: moved.iter().map(|direction| direction.operations()).sum(),
         bytes: moved.iter().map(|direction| direction.bytes.0).sum(),
         flushes: outcome.flush.operations(),
-        // Latencies since the start: hosts send what they have measured until now.
+        // Latencies since the start, as hosts send cumulative figures.
         latency: latency.map(Into::into).unwrap_or_default(),
         sync: outcome.flush.latency.summary().map(Into::into).unwrap_or_default(),
     }
@@ -202,7 +200,7 @@ mod tests {
             (0..10).for_each(|_| seen.learn(&outcome));
             assert_eq!(seen.rate, (100.0 * second as f64, 819_200.0 * second as f64));
         }
-        // The next load begins again.
+        // The next load starts over.
         let mut next = LoadOutcome::empty();
         next.length = Nanos::secs(2);
         (0..10).for_each(|_| next.read.latency.record(Nanos::micros(5)));

@@ -1,7 +1,8 @@
-//! One run directory for all hosts: the document, and of each host of a load the distributions and the time
-//! series. It is begun before a host is asked, and what came so far is kept in it, so that a controller that
-//! is killed leaves that. Until all hosts are gone it is written by a thread of its own: hosts stop if they
-//! do not hear of their controller, and a disk may take longer than they wait.
+//! Run directory of all hosts: the document, and for each host of a load the distributions and time series.
+//!
+//! It is created before any host is contacted and holds interim results, which remain if the controller is
+//! killed. While the agents run, a separate thread writes it: agents stop if their controller is silent, and
+//! a disk may block longer than their lease.
 
 use std::sync::mpsc::{Receiver, channel};
 
@@ -17,23 +18,23 @@ use crate::clock::MonotonicClock;
 use crate::controller::Controller;
 use crate::merge::{self, Answer};
 
-/// Interval at which interim results are written; longer where writing would take more than a twentieth of
-/// the time.
+/// Interval of interim results; longer if writing would take more than a twentieth of the time
+/// ([`WRITE_SHARE`]).
 const WRITE_EVERY: Nanos = Nanos::secs(5);
 const WRITE_SHARE: u64 = 20;
 
-/// The command that is recorded.
+/// The recorded command.
 #[derive(Debug, Clone)]
 pub struct Command {
-    /// The command line, without words that are nobody's business.
+    /// Command line without secrets.
     pub argv: Vec<String>,
-    /// When it began, RFC 3339 in UTC.
+    /// Start time, RFC 3339 in UTC.
     pub started_at: String,
 }
 
 impl Command {
-    /// Returns the command with these words, but of the launcher only its program: a password may be among
-    /// its words.
+    /// Creates the record of a command line. Of the launcher it keeps only the program, as its words may
+    /// contain a password.
     pub fn new(argv: Vec<String>, started_at: String) -> Self {
         let program = |words: &str| format!("{} ...", words.split_whitespace().next().unwrap_or_default());
         let mut is_launcher = false;
@@ -50,27 +51,27 @@ impl Command {
     }
 }
 
-/// The recording of a command.
+/// Recording of a command.
 pub struct Recording {
     record: Record,
-    /// Facts that are known before a host has answered: command, workload, steps, where it is run and kept.
+    /// Facts known before any host has answered: command, workload, scale steps, environment, run directory.
     pub begun: FleetDocument,
 }
 
-/// Content that is kept of a command that goes on.
+/// Source of the interim results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// The answers of the hosts until now.
+    /// Interim answers of the hosts.
     Answers,
-    /// The document that is given to [`InterimRecord::write`].
+    /// Documents passed to [`InterimRecord::write`].
     Given,
 }
 
 impl Recording {
-    /// Begins the recording of what is to become of `begun`.
+    /// Creates the recording of a run described by `begun`.
     ///
     /// # Errors
-    /// If the place does not take it.
+    /// Fails if the run directory cannot be created.
     pub(crate) fn begin(
         out: &Out,
         names: &[String],
@@ -86,14 +87,14 @@ impl Recording {
         Ok(Self { record, begun })
     }
 
-    /// Does `work`, while a thread of its own writes what that keeps, and waits until all of it is written.
+    /// Runs `work` while a separate thread writes its interim results; returns when all are written.
     pub(crate) fn during<R>(&mut self, content: Content, work: impl FnOnce(&mut InterimRecord) -> R) -> R {
         let Self { record, begun } = self;
         let is_kept = record.path().is_some();
         let next = (is_kept && content == Content::Answers).then_some(Nanos::ZERO);
         let (tell, troubles) = channel();
         let write = |job: Job| {
-            // Nobody is left to be told once the work is over: then it is written once more.
+            // After the end of the work the result is written once more, so its error can be ignored.
             record.attempt(job).map(|trouble| tell.send(trouble).ok());
         };
         plumb_trial::run_recorded(is_kept, write, |outlet| {
@@ -105,7 +106,7 @@ impl Recording {
         })
     }
 
-    /// Removes the recording, for a run in which nothing was measured.
+    /// Removes the recording of a run that measured nothing.
     ///
     /// # Errors
     /// Fails if the directory cannot be removed.
@@ -113,11 +114,11 @@ impl Recording {
         self.record.abandon()
     }
 
-    /// Ends the recording with the last document and what the loads measured; it is whole, or not for a
-    /// reason.
+    /// Completes the recording with the final document and the figures of the loads; `because` is the reason
+    /// if the result is incomplete.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// Fails if it cannot be written.
     pub fn finish<'a, D: Serialize>(
         mut self,
         document: &'a D,
@@ -134,7 +135,7 @@ impl Recording {
             directory.append_series(plumb_trial::series(number, outcome))
         });
         if appended.is_err() {
-            // There may be room for the document, or not: one error is enough.
+            // The document may still fit on the disk; report only the first error.
             directory.write_result(document).ok();
             return appended;
         }
@@ -142,24 +143,24 @@ impl Recording {
     }
 }
 
-/// Writes something.
+/// A write to the run directory.
 type Job = Box<dyn FnOnce(&mut RunDirectory) -> plumb_measure::Result<()> + Send>;
 
-/// Recording that is kept while hosts work. Nothing here waits for a disk.
+/// Recording of interim results. Does not wait for the disk.
 pub struct InterimRecord {
     outlet: InterimSender<Job>,
-    /// Job that is written after the current one.
+    /// Job to be written after the current one.
     waiting: Option<Job>,
-    /// Facts that are known before a host has answered, as in [`Recording`].
+    /// Facts known before any host has answered, as in [`Recording`].
     pub begun: FleetDocument,
-    /// When the answers of hosts are written next, if they are.
+    /// Time of the next interim result; `None` if answers are not recorded.
     next: Option<Nanos>,
     troubles: Receiver<String>,
 }
 
 impl InterimRecord {
-    /// Has what the hosts have answered until now written, if it is time, and nothing else waits. What cannot
-    /// be written now is written the next time, or at the end. Returns what is to be told of that.
+    /// Queues the interim answers for writing, if it is time and no other write is queued. A failed write is
+    /// repeated with the next result. Returns a message about a failure.
     pub(crate) fn look(&mut self, controller: &Controller, now: Nanos) -> Option<String> {
         self.waiting = self.waiting.take().and_then(|job| self.outlet.offer(job));
         let has_answers = || controller.hosts().any(|host| host.figures.is_some() || host.result.is_some());
@@ -176,7 +177,7 @@ impl InterimRecord {
         self.troubles.try_recv().ok()
     }
 
-    /// Has `document` made the result, durably, unless another comes before it is written.
+    /// Queues `document` as the result, written durably. A later document may replace it in the queue.
     pub fn write(&mut self, document: impl Serialize + Send + 'static) {
         self.give(Box::new(move |directory| directory.write_result(&document)));
     }
@@ -186,7 +187,7 @@ impl InterimRecord {
     }
 }
 
-/// Builds the document of these answers, judged.
+/// Creates the document of these answers, with verdicts.
 pub fn document(begun: &FleetDocument, answers: &mut [Answer<'_>]) -> FleetDocument {
     let found = merge::findings(answers);
     let FleetDocument { command, scale, workload, seed, environment, run_directory, .. } = begun.clone();
@@ -196,12 +197,12 @@ pub fn document(begun: &FleetDocument, answers: &mut [Answer<'_>]) -> FleetDocum
     document
 }
 
-/// Returns the distributions of all loads, as they are recorded.
+/// Returns the distributions of all loads for the recording.
 pub fn histograms(answers: &[Answer<'_>]) -> Vec<TaggedHistogram> {
     measured(answers).flat_map(|(number, of)| plumb_trial::histograms(number, of)).collect()
 }
 
-/// Returns what each load has measured, with the number of its host.
+/// Returns the figures of each load with the index of its host.
 fn measured<'a>(answers: &'a [Answer<'_>]) -> impl Iterator<Item = (usize, &'a LoadOutcome)> {
     answers.iter().enumerate().filter_map(|(number, of)| Some((number, of.outcome.as_deref()?)))
 }

@@ -1,4 +1,4 @@
-//! The agents of a command on many hosts, from their launch to their end.
+//! [`Session`]: the agents of a command on many hosts, from launch to exit.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -18,65 +18,65 @@ use crate::processes::Processes;
 use crate::record::{Command, Content, InterimRecord, Recording};
 use crate::work::{PROGRAM, own_identity};
 
-/// Time that a host may take to give its result after its load was expected to be over.
+/// Time limit for the result after the expected end of a load.
 const END_WITHIN: Nanos = Nanos::secs(120);
-/// Time limit for a host to stop after a stop command.
+/// Time limit for ending a task after the order to stop.
 const STOP_WITHIN: Nanos = Nanos::secs(30);
 
-/// Way to reach the hosts.
+/// Hosts and how to reach them.
 #[derive(Debug, Clone)]
 pub struct Reach {
     /// Names of the hosts.
     pub names: Vec<String>,
-    /// Words of the launcher.
+    /// Words of the launcher command.
     pub launcher: Vec<String>,
-    /// Name of plumb on the hosts.
+    /// Name or path of plumb on the hosts.
     pub remote_plumb: String,
-    /// True if this program is copied to each host first.
+    /// True to copy this program to each host first.
     pub push: bool,
-    /// True if another build of the same version is taken as it is.
+    /// True to accept another build of the same version.
     pub any_build: bool,
-    /// Number of hosts that are connected at one time.
+    /// Maximum number of hosts connecting at the same time.
     pub forks: usize,
-    /// Time that an agent may take to answer.
+    /// Time limit for the first answer of an agent.
     pub connect_within: Nanos,
-    /// Time that a host may take to make its targets ready, or to run a command.
+    /// Time limit for preparing targets, and for running a command.
     pub prepare_within: Nanos,
-    /// How often agents and controller hear of each other.
+    /// Interval of the heartbeats in both directions.
     pub heartbeat: Nanos,
 }
 
 /// Reason why a command on many hosts ended without a result.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// The launcher has no words.
+    /// The launcher is empty.
     #[error("--launcher: no program is named, such as ssh {{host}}")]
     NoLauncher,
-    /// The launcher reaches one host, whatever the name.
+    /// The launcher does not contain the name of the host.
     #[error(
         "--launcher: {0} hosts are named, but the launcher reaches the same one for each: put {{host}} \
          where the name belongs"
     )]
     OneHost(usize),
-    /// The file of this program cannot be read.
+    /// The program file cannot be read.
     #[error("{PROGRAM}")]
     Program(#[source] std::io::Error),
-    /// The system cannot wait for the hosts.
+    /// Waiting for the hosts failed.
     #[error("cannot wait for the hosts")]
     Wait(#[source] plumb_block::Error),
-    /// The place of the recording does not take it.
+    /// The run directory could not be written.
     #[error(transparent)]
     Recording(plumb_measure::Error),
-    /// The numbers of hosts to run on make no sense.
+    /// The host counts of `--scale` are invalid.
     #[error("--scale: {0}")]
     Scale(String),
-    /// Nothing was measured on the hosts; the reason.
+    /// No host measured anything, for this reason.
     #[error("{0}")]
     NotMeasured(String),
 }
 
 impl SessionError {
-    /// Returns the way in which a command fails that ends with it.
+    /// Returns the failure class of a command that ends with this error.
     pub const fn failure(&self) -> FailureKind {
         match self {
             Self::NoLauncher | Self::OneHost(_) | Self::Recording(_) | Self::Scale(_) => FailureKind::Usage,
@@ -86,8 +86,8 @@ impl SessionError {
     }
 }
 
-/// Callback that looks at the hosts while they work. It receives the time now, and what went wrong with the
-/// recording.
+/// Callback while the hosts work. It receives the controller, the time, and an error of the recording, if
+/// any.
 pub type Watch<'w> = &'w mut dyn FnMut(&Controller, Nanos, Option<&str>);
 
 /// Agents on many hosts.
@@ -96,19 +96,19 @@ pub struct Session {
     pub names: Vec<String>,
     controller: Controller,
     processes: Processes,
-    /// Becomes true when the hosts must end early.
+    /// Set to end the tasks of the hosts early.
     pub stop: Arc<AtomicBool>,
-    /// Place where the run is kept.
+    /// Destination of the recording.
     out: Out,
-    /// Time that a host may take to prepare its targets.
+    /// Time limit for preparing targets.
     pub(crate) prepare_within: Nanos,
 }
 
 impl Session {
-    /// Creates the agents that `reach` describes. None is started yet.
+    /// Creates a session on the hosts of `reach`, without starting agents.
     ///
     /// # Errors
-    /// If the launcher makes no sense, or this program cannot be read.
+    /// Fails if the launcher is invalid or this program cannot be read.
     pub fn open(reach: Reach, out: Out, stop: Arc<AtomicBool>) -> Result<Self, SessionError> {
         let Reach { names, launcher, remote_plumb, .. } = reach;
         let launcher = Launcher::new(launcher, &remote_plumb).ok_or(SessionError::NoLauncher)?;
@@ -138,11 +138,10 @@ impl Session {
         })
     }
 
-    /// Does `work` with these agents, and ends them; what of it is kept is written meanwhile by a thread of
-    /// its own.
+    /// Runs `work` with these agents and ends them. A separate thread writes the recording meanwhile.
     ///
     /// # Errors
-    /// If the place of the recording does not take it, before a host is asked; those of `work`.
+    /// Fails before any host is contacted if the recording cannot be created; otherwise as `work`.
     pub fn recorded<R>(
         &mut self,
         command: Command,
@@ -160,10 +159,10 @@ impl Session {
         Ok((done?, recording))
     }
 
-    /// Has each host do its task, to the end; from its start it is `expected` to last so long.
+    /// Runs the task of each host to its end. `expected` is the time from start to end, if known.
     ///
     /// # Errors
-    /// If the system cannot wait.
+    /// Fails if waiting for the hosts fails.
     pub fn run(
         &mut self,
         task: &dyn Fn(usize) -> Option<Task>,
@@ -177,7 +176,7 @@ impl Session {
         })
     }
 
-    /// Drives the hosts until it `is_over`; `watch` sees them.
+    /// Drives the hosts until `is_over` returns true; calls `watch` meanwhile.
     fn drive(
         &mut self,
         is_over: &dyn Fn(&Controller) -> bool,
@@ -189,11 +188,11 @@ impl Session {
             .map_err(SessionError::Wait)
     }
 
-    /// Returns the answers of the hosts. The hosts are heard before and after: with many of them this takes
-    /// its time.
+    /// Returns the answers of the hosts. Exchanges heartbeats before and after, as merging takes time with
+    /// many hosts.
     ///
     /// # Errors
-    /// If the system cannot wait.
+    /// Fails if waiting for the hosts fails.
     pub fn answers(&mut self) -> Result<Vec<merge::Answer<'static>>, SessionError> {
         self.keep_leases()?;
         let answers = merge::answers(&mut self.controller);
@@ -201,7 +200,7 @@ impl Session {
         Ok(answers)
     }
 
-    /// Pings and hears all hosts once.
+    /// Exchanges heartbeats with all hosts once.
     fn keep_leases(&mut self) -> Result<(), SessionError> {
         let has_looked = Cell::new(false);
         self.drive(&|_| has_looked.replace(true), &Arc::clone(&self.stop), &mut |_, _| {})
@@ -210,7 +209,7 @@ impl Session {
     /// Ends all agents.
     fn leave(&mut self) -> Result<(), SessionError> {
         self.controller.leave(MonotonicClock.now());
-        // Whoever waits for the end of launchers is not to be hurried again.
+        // A stop request must not shorten the wait for the launchers.
         self.drive(&Controller::has_left, &Arc::default(), &mut |_, _| {})
     }
 }

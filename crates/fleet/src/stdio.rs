@@ -1,5 +1,5 @@
-//! Drives an agent over its own stdin and stdout. The task runs on a thread of its own, so that the
-//! controller hears of the agent whatever the devices do.
+//! Driver of an agent over its own stdin and stdout. The task runs on a separate thread, so that heartbeats
+//! continue while devices block.
 
 use std::any::Any;
 use std::fs::File;
@@ -20,10 +20,10 @@ use crate::agent::{Action, Agent};
 use crate::message::{Task, TaskResult};
 use crate::processes::{read, unblock, write};
 
-/// Time that a task may take to end once its controller is lost, unless it has something to put back: a
-/// device that hangs does not keep the process.
+/// Time limit for a task to end after its controller is lost, unless it has something to restore. A device
+/// that hangs must not keep the process alive.
 const END_WITHIN: Nanos = Nanos::secs(10);
-/// Number of bytes that are read at once.
+/// Maximum number of bytes per read.
 const CHUNK: usize = 64 << 10;
 
 /// Message from a task.
@@ -39,22 +39,22 @@ pub struct Link {
     to: Sender<Said>,
     wake: PipeWriter,
     start: Receiver<Nanos>,
-    /// Becomes true when the task must end early.
+    /// Set when the task must end early.
     pub stop: Arc<AtomicBool>,
-    /// True while the task has changed what it puts back at its end: until then the process does not end.
+    /// True while the task has a change to restore; the process does not exit until it is false.
     pub restores: Arc<AtomicBool>,
 }
 
 impl Link {
     fn say(&self, said: Said) {
-        // The agent may have ended already: nobody is left to be told.
+        // If the agent has ended, the message is not needed.
         if self.to.send(said).is_ok() {
             (&self.wake).write_all(&[0]).ok();
         }
     }
 
-    /// Says that all is ready, and waits until the controller has said when to start, by
-    /// [`MonotonicClock`](crate::MonotonicClock); `None` if the task is to end instead.
+    /// Reports that the task is ready, and returns the start time sent by the controller, of
+    /// [`MonotonicClock`](crate::MonotonicClock); `None` if the task must end instead.
     pub fn wait_for_start(&self) -> Option<Nanos> {
         self.say(Said::Ready);
         while !self.stop.load(Ordering::Relaxed) {
@@ -65,32 +65,32 @@ impl Link {
         None
     }
 
-    /// Reports that the task has started, `late` after it was told to.
+    /// Reports that the task has started, `late` after its start time.
     pub fn begun(&self, late: Nanos) {
         self.say(Said::Begun(late));
     }
 
-    /// Sends all that it has measured until now.
+    /// Sends interim figures.
     pub fn figures(&self, outcome: LoadOutcome) {
         self.say(Said::Figures(Box::new(outcome)));
     }
 }
 
-/// Does a task.
+/// Function that runs a task.
 pub type Work = dyn Fn(Task, &Link) -> TaskResult + Send + Sync;
 
-/// Returns the agent of this process, until its controller says good-bye or is lost; why, if it was lost.
-/// `stop` is set when a task must end early, also by signals. `work` does a task.
+/// Runs the agent of this process until its controller ends the session or is lost; returns the reason if it
+/// was lost. `stop` ends a task early; the agent and signals set it. `work` runs the tasks.
 ///
 /// # Errors
-/// If the system cannot wait.
+/// Fails if waiting fails.
 pub fn serve(
     mut agent: Agent,
     clock: &dyn Clock,
     stop: &Arc<AtomicBool>,
     work: &Arc<Work>,
 ) -> io::Result<Option<String>> {
-    // Without the buffers of the library.
+    // Bypass the buffers of the standard library.
     let [stdin, stdout] = [io::stdin().as_fd(), io::stdout().as_fd()].map(|own| own.try_clone_to_owned());
     let (stdin, stdout) = (File::from(stdin?), File::from(stdout?));
     let (woken, wake) = io::pipe()?;
@@ -99,7 +99,7 @@ pub fn serve(
     let mut stdio = Stdio { stdin, stdout, woken, has_input: true, has_reader: true };
     let restores = Arc::default();
     let mut tasks = Tasks { to, wake, stop, work, restores, start: None, is_told: false };
-    // Why it ends, and when at the latest.
+    // Reason of the end, and its time limit.
     let mut end: Option<(Option<String>, Nanos)> = None;
     loop {
         let mut actions = stdio.exchange(&mut agent, clock)?;
@@ -128,16 +128,16 @@ pub fn serve(
     }
 }
 
-/// The task that runs, if one does.
+/// The running task, if any.
 struct Tasks<'a> {
     to: Sender<Said>,
     wake: PipeWriter,
     stop: &'a Arc<AtomicBool>,
     work: &'a Arc<Work>,
     restores: Arc<AtomicBool>,
-    /// Where it is told when to start; none if nothing runs.
+    /// Sends the start time to the task; `None` if none is running.
     start: Option<Sender<Nanos>>,
-    /// True if the controller has told it to stop.
+    /// True if the controller has ordered the stop.
     is_told: bool,
 }
 
@@ -191,26 +191,26 @@ impl Tasks<'_> {
     }
 }
 
-/// Returns the result of a task that panicked: the controller and the other hosts do not wait for it.
+/// Returns the result of a task that panicked, so that the controller and other hosts do not wait for it.
 fn panicked(panic: &(dyn Any + Send)) -> TaskResult {
     let said = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref().copied());
     let because = format!("plumb itself failed there: {}", said.unwrap_or("no reason is known"));
     TaskResult { exit: FailureKind::Failed.exit_code(), because: Some(because), ..TaskResult::default() }
 }
 
-/// Connection of the agent.
+/// Connection to the controller.
 struct Stdio {
     stdin: File,
     stdout: File,
     woken: PipeReader,
-    /// True if stdin has not ended.
+    /// False after stdin has ended.
     has_input: bool,
-    /// True if somebody reads stdout.
+    /// False after the reader of stdout has closed it.
     has_reader: bool,
 }
 
 impl Stdio {
-    /// Waits for input, for room for output, or for the task; reads and writes.
+    /// Waits for input, space for output, or the task; then reads and writes.
     fn exchange(&mut self, agent: &mut Agent, clock: &dyn Clock) -> io::Result<Vec<Action>> {
         let now = clock.now();
         let until = agent.deadline().min(now + LOOK_EVERY);

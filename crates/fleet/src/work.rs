@@ -1,8 +1,8 @@
-//! Work of an agent: loads, which run together with those of other hosts, and commands of this program that
-//! print a document.
+//! Tasks of an agent: loads, which start together with those of other hosts, and commands of this program
+//! that print a document.
 //!
-//! Only the whole program knows the language of workloads and the levels of comparisons, so loads are run by
-//! [`Loads`], which it implements.
+//! Scenarios and levels are interpreted by the whole program, which runs the loads as an implementation of
+//! [`Loads`].
 
 use std::fs::File;
 use std::io;
@@ -24,28 +24,28 @@ use crate::clock::MonotonicClock;
 use crate::message::{Identity, LoadTask, Task, TaskResult};
 use crate::stdio::{self, Link, Work};
 
-/// Path of the running program, also where its file has been taken away.
+/// Path of the running program, valid even after its file was removed.
 pub const PROGRAM: &str = "/proc/self/exe";
-/// Variable in the environment of a command that an agent runs.
+/// Environment variable that marks a command run by an agent.
 const OF_AGENT: &str = "PLUMB_OF_AGENT";
-/// Interval at which figures are sent.
+/// Interval of interim figures.
 const FIGURES_EVERY: Nanos = Nanos::secs(1);
-/// Time that a command may take to end when it is told to. It does not outlive its agent.
+/// Time limit for a command to exit after SIGTERM. A command does not outlive its agent.
 const END_WITHIN: Duration = Duration::from_secs(5);
-/// The longest document of a command.
+/// Maximum length of a command's document in bytes.
 const DOCUMENT_MAX: usize = 6 << 20;
-/// Number of bytes that are kept of what a command says on stderr.
+/// Maximum number of bytes kept of a command's stderr.
 const SAID_MAX: usize = 4 << 10;
-/// Highest exit code of a command whose document is an answer: 1 says that something was found.
+/// Highest exit code of a command with a valid document: 1 means that it has findings.
 const ANSWERED: u8 = 1;
 
-/// Runs the loads that a controller describes.
+/// Runner of loads.
 pub trait Loads: Send + Sync {
-    /// Runs `load` at its level, shown to `observer`, until its end or the stop of `link`, and returns it
-    /// with the exit code of a command that ran it.
+    /// Runs `load` at its level until its end or the stop of `link`, reporting to `observer`. Returns the
+    /// trial with the exit code of an equivalent command.
     ///
     /// # Errors
-    /// If nothing could be measured, or the level could not be set or put back.
+    /// Fails if nothing could be measured, or the level could not be set or restored.
     fn run(
         &self,
         load: &LoadTask,
@@ -54,11 +54,11 @@ pub trait Loads: Send + Sync {
     ) -> Result<(Trial, u8), TaskFailure>;
 }
 
-/// A task of which nothing comes.
+/// Failure of a task that produced no result.
 #[derive(Debug, thiserror::Error)]
 #[error("{because}")]
 pub struct TaskFailure {
-    /// Way in which a command would fail.
+    /// Failure class, for the exit code.
     pub kind: FailureKind,
     /// Reason, for the controller.
     pub because: String,
@@ -86,11 +86,11 @@ impl From<serde_json::Error> for TaskFailure {
     }
 }
 
-/// Answers a controller over stdin and stdout until it is gone; returns why, if it was lost. `stop` also ends
-/// a task early.
+/// Serves a controller over stdin and stdout until it ends the session or is lost; returns the reason if it
+/// was lost. Setting `stop` ends a task early.
 ///
 /// # Errors
-/// If the program cannot be read, or the system cannot wait.
+/// Fails if the program file cannot be read or waiting fails.
 pub fn run(stop: &Arc<AtomicBool>, loads: Arc<dyn Loads>) -> io::Result<Option<String>> {
     let clock = MonotonicClock;
     let agent = Agent::new(own_identity()?, clock.now());
@@ -98,30 +98,30 @@ pub fn run(stop: &Arc<AtomicBool>, loads: Arc<dyn Loads>) -> io::Result<Option<S
     stdio::serve(agent, &clock, stop, &work)
 }
 
-/// Removes the file of this program and its directory, both of which were made for this run alone.
+/// Removes the file of this program and its directory, which a push created for this run.
 ///
 /// # Errors
-/// If the file cannot be removed.
+/// Fails if the file cannot be removed.
 pub fn remove_program() -> io::Result<()> {
     let path = std::env::current_exe()?;
     std::fs::remove_file(&path)?;
-    // Whoever copied it takes away what is left of the directory.
+    // The shell of the push removes a directory that remains.
     path.parent().map(|parent| std::fs::remove_dir(parent).ok());
     Ok(())
 }
 
-/// Ends this process with its agent, however that went, where this is a command that an agent runs.
+/// Makes this process exit with its parent, if it is a command run by an agent.
 pub fn end_with_agent() {
     if std::env::var_os(OF_AGENT).is_some() {
-        // Without it the command ends by itself, later.
+        // On failure the command still exits by itself, later.
         set_parent_process_death_signal(Some(Signal::TERM)).ok();
     }
 }
 
-/// Returns the identity of this program, and of the machine that it runs on.
+/// Returns the identity of this program and its machine.
 ///
 /// # Errors
-/// If its file cannot be read.
+/// Fails if the program file cannot be read.
 pub fn own_identity() -> io::Result<Identity> {
     let boot_id = tree::boot_id(&LiveTree::new());
     Ok(Identity { boot_id, ..Identity::from_program(File::open(PROGRAM)?)? })
@@ -139,7 +139,7 @@ fn done(task: &Task, link: &Link, loads: &dyn Loads) -> TaskResult {
     })
 }
 
-/// Runs a load, which starts with those of the other hosts.
+/// Runs a load that starts together with those of the other hosts.
 fn run_load(load: &LoadTask, link: &Link, loads: &dyn Loads) -> Result<TaskResult, TaskFailure> {
     let mut observer = Together {
         link,
@@ -159,46 +159,46 @@ fn run_load(load: &LoadTask, link: &Link, loads: &dyn Loads) -> Result<TaskResul
     })
 }
 
-/// Appends what all spans measured to one outcome; `None` if there were no spans.
+/// Returns the combined figures of all spans; `None` without spans.
 fn outcome(trial: &Trial) -> Option<LoadOutcome> {
     let mut totals = trial.spans.iter().map(|span| span.ran.result.total());
     let mut whole = totals.next()?;
     totals.for_each(|next| whole.append(&next));
-    // The times of each worker are in the document.
+    // The document contains the processor times of each worker.
     whole.worker_cpu.clear();
     Some(whole)
 }
 
-/// Watches a load that runs together with those of other hosts.
+/// Observer of a load that starts together with those of other hosts.
 struct Together<'a> {
     link: &'a Link,
-    /// Time that the span runs that runs now, and how long those before it ran.
+    /// Duration of the current span so far, and total duration of the spans before it.
     lasted: Nanos,
     before: Nanos,
-    /// How late it was already when it was told to start.
+    /// Delay of the start message after the start time.
     behind: Nanos,
     start: Start,
-    /// When figures were sent last.
+    /// Time at which figures were last sent.
     sent: Option<Nanos>,
 }
 
-/// Time that a load in virtual time waits once it has begun. A hundred agents on two processors have begun
-/// within a fifth of it.
+/// Delay of a load in virtual time after its start, by which other agents on the same processors start too. A
+/// hundred agents on two processors need a fifth of it.
 const ALL_BEGIN: Duration = Duration::from_millis(50);
 
-/// The controller's knowledge of the start of a span. The controller takes each message in its turn alone.
+/// Progress of the start of a span, as known to the controller. Each message is valid in its turn only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Start {
-    /// The controller has not told when to start.
+    /// The controller has not sent the start time.
     Awaited,
-    /// The controller has told when to start, and does not know that all have begun.
+    /// The controller has sent the start time, and does not know yet that the span started.
     Told,
-    /// The controller knows that all have begun.
+    /// The controller knows that the span started.
     Begun,
 }
 
 impl Together<'_> {
-    /// Tells that the span has begun, so much late, if that was not told.
+    /// Reports the start of the span with its delay, unless already reported.
     fn tell_begun(&mut self, late: Nanos) {
         if self.start == Start::Told {
             self.link.begun(late);
@@ -223,7 +223,7 @@ impl Observer for Together<'_> {
 impl Together<'_> {
     fn start_at(&mut self, now: Nanos, is_virtual: bool) -> Nanos {
         self.before += std::mem::take(&mut self.lasted);
-        // A span may end before it is seen that all have begun.
+        // A span may end before its start was reported.
         self.tell_begun(self.behind);
         self.start = Start::Awaited;
         let Some(at) = self.link.wait_for_start() else { return now };
@@ -236,8 +236,8 @@ impl Together<'_> {
         let left = at.since(MonotonicClock.now());
         sleep_unless(|| self.link.stop.load(Ordering::Relaxed), left);
         self.tell_begun(MonotonicClock.now().since(at));
-        // A load in virtual time takes the whole processor: where there are more of them than processors, all
-        // begin before one goes on.
+        // A load in virtual time occupies a processor: if there are more loads than processors, let all start
+        // first.
         std::thread::sleep(ALL_BEGIN);
         now
     }
@@ -262,7 +262,7 @@ impl Together<'_> {
     }
 }
 
-/// Runs a command of this program that changes nothing on other people's data, and takes its document.
+/// Runs a command of this program that does not modify user data, and returns its document.
 fn run_command(arguments: &[String], stop: &AtomicBool) -> Result<TaskResult, TaskFailure> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     if !matches!(words[..], ["survey" | "check", ..] | ["policy", "show", ..]) {

@@ -1,5 +1,5 @@
-//! Whatever goes wrong with a host, the others go on, memory stays bounded, and the result names the host:
-//! guards against a hang and against a partial result that looks whole.
+//! Guards against a hang, unbounded memory, and a partial result that looks complete: after any failure of a
+//! host the others continue, and the result names the host.
 
 use plumb_block::{Bytes, Nanos};
 use plumb_fleet::controller::{Controller, Phase};
@@ -7,7 +7,7 @@ use plumb_fleet::{TaskResult, merge};
 
 use crate::world::{Fault, HEARTBEAT, PREPARE_WITHIN, World, document, in_phase, load, outcome};
 
-/// Eight hosts, the third of which has a fault.
+/// Runs a load on eight hosts, the third of which has a fault.
 fn with(fault: Fault) -> World {
     let mut world = World::new(5, 8, vec![outcome(1, 200)]);
     world.hosts[2].fault = fault;
@@ -40,8 +40,7 @@ fn a_host_that_is_lost_is_named_and_the_others_go_on() {
         let lost = &document.hosts[2];
         assert!(!lost.ok && lost.because.as_ref().unwrap().contains(expected), "{fault:?}: {lost:?}");
         assert!(document.incomplete_because.unwrap().starts_with("host2: "), "{fault:?}");
-        // Figures that the host had sent until then are kept apart: the total is that of the hosts that did
-        // all.
+        // Figures of the lost host are reported separately; the total covers complete hosts only.
         assert_eq!(document.total.unwrap().read.ios, 1400, "{fault:?}");
         let before = document.unfinished.map(|sides| sides.read.ios);
         assert!(matches!(before, None | Some(200)), "{fault:?}: {before:?}");
@@ -57,7 +56,7 @@ fn an_agent_that_loses_its_controller_ends_within_two_heartbeats_and_a_second() 
     for (number, host) in world.hosts.iter().enumerate() {
         let (ended, because) = host.ended.clone().unwrap();
         assert!(because.is_some_and(|because| because.contains("silent")), "host {number}");
-        // The last ping may have arrived just before the cut; the agent looks at its clock every 50 ms.
+        // The last ping may have arrived just before the cut; the agent checks its clock every 50 ms.
         let from = if number == 2 { cut } else { lost };
         assert!(
             ended <= from + HEARTBEAT * 2 + Nanos::secs(1) + Nanos::millis(60),
@@ -76,8 +75,8 @@ fn a_controller_that_is_kept_from_its_work_gives_nobody_up_and_keeps_the_leases(
     world.turn_until(Controller::is_done);
     assert_eq!(in_phase(&world, Phase::Done), 8);
     assert!(world.hosts.iter().all(|host| host.ended.is_none()), "a lease has ended");
-    // Whatever its clock shows, silence is what was read; and what it has not read keeps no lease from being
-    // renewed.
+    // Silence is judged by what the controller has read, whatever its clock shows, and unread data does not
+    // keep leases from being renewed.
     let looked = world.now;
     for second in 1..=30 {
         let now = looked + Nanos::secs(second);
@@ -109,7 +108,7 @@ fn what_a_host_moved_until_it_was_lost_is_the_share_of_nobody() {
     plumb_report::verdict::conclude_fleet(&mut document, &[]);
     assert!(document.headline.starts_with("7 of 8 hosts reached 140 IOPS "), "{}", document.headline);
     assert_eq!(document.each_bytes_per_second(), 200.0 * 8192.0 / 10.0);
-    // The sentence and the table of the hosts add up, and what the lost host did is labelled apart.
+    // Sentence and table agree, and figures of the lost host are labelled separately.
     let [total, lost] =
         [&document.total, &document.unfinished].map(|of| of.as_ref().unwrap().application.iops);
     let of = |ok: bool| document.hosts.iter().filter(move |host| host.ok == ok);
@@ -118,7 +117,7 @@ fn what_a_host_moved_until_it_was_lost_is_the_share_of_nobody() {
     let shown =
         plumb_report::render(&document, plumb_report::Format::Terminal, plumb_report::Style::PLAIN).unwrap();
     assert!(shown.contains("the others, until they ended"), "{shown}");
-    // Where none did all, what they reached until then is told.
+    // If no host completed, the interim figures are shown.
     document.hosts.iter_mut().for_each(|host| host.ok = false);
     document.unfinished = document.total.take();
     plumb_report::verdict::conclude_fleet(&mut document, &[]);
@@ -145,7 +144,7 @@ fn hosts_that_never_end_are_told_to_and_then_given_up() {
 
 #[test]
 fn what_lasts_as_long_as_it_takes_is_given_up_where_it_comes_no_further() {
-    // The figures of the endless host are the same again and again, while its clock goes on.
+    // The endless host repeats the same figures while its clock advances.
     let mut world = World::new(13, 2, vec![outcome(1, 20)]);
     world.hosts[1].fault = Fault::Endless;
     world.controller.begin(|_| Some(load()), None);
@@ -258,7 +257,7 @@ fn leaving_says_good_bye_to_all() {
     world.run();
     world.controller.leave(world.now);
     world.turn_until(Controller::has_left);
-    // Nobody closed the connections here, so launchers are given up after a while; the agents had ended by
+    // The connections stay open here, so launchers are given up after a while; the agents exited by
     // themselves.
     assert!(world.hosts.iter().all(|host| matches!(&host.ended, Some((_, None)))));
 }

@@ -1,4 +1,4 @@
-//! The tests of this crate from outside.
+//! Integration tests of this crate.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 

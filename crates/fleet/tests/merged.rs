@@ -1,6 +1,6 @@
-//! The percentiles of all hosts are those of the samples put together, over the wire and whatever the number
-//! of hosts: guards against averaged percentiles. Rates of all are sums of those of the hosts, whenever each
-//! ended: guards against a total that is less than one of its parts.
+//! Guards against averaged percentiles: those of all hosts equal those of the concatenated samples, through
+//! the protocol and for any number of hosts. Also guards against a total rate below that of one host: rates
+//! are sums of the hosts' rates, whenever each ended.
 
 use plumb_block::Nanos;
 use plumb_fleet::controller::Phase;
@@ -16,7 +16,7 @@ fn merged_percentiles_are_those_of_the_concatenated_samples() {
         let mut world = World::new(hosts, hosts as usize, outcomes.clone());
         world.run();
         assert_eq!(in_phase(&world, Phase::Done), hosts as usize);
-        // The samples in one, as if one host had recorded them.
+        // All samples, as if recorded by one host.
         let mut concatenated = LoadOutcome::empty();
         (0..hosts).for_each(|host| record(&mut concatenated, host, 50 + host * 7));
         let mut answers = merge::answers(&mut world.controller);
@@ -42,7 +42,7 @@ fn merged_percentiles_are_those_of_the_concatenated_samples() {
 
 #[test]
 fn what_hosts_reach_in_all_is_the_sum_of_their_rates_whenever_each_of_them_ends() {
-    // Both hosts do the same count of operations, one of them in a tenth of the time.
+    // Both hosts do the same number of operations, one in a tenth of the time.
     let [mut fast, slow] = [1, 2].map(|seed| outcome(seed, 1000));
     fast.length = Nanos::secs(1);
     let mut world = World::new(3, 2, vec![fast, slow]);

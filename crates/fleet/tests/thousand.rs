@@ -1,6 +1,5 @@
-//! A thousand hosts in one process: they start together, their clocks are known within the bound, and the
-//! work of the controller grows no faster than the number of hosts. Guards against anything that is quadratic
-//! in the hosts.
+//! Guards against costs that are quadratic in the hosts: a thousand hosts in one process start together, with
+//! clock errors within the bound, and the controller's work grows linearly.
 
 use plumb_block::Nanos;
 use plumb_fleet::controller::Phase;

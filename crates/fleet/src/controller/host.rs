@@ -1,4 +1,4 @@
-//! One host as the controller sees it.
+//! State of one host in the controller.
 
 use plumb_block::Nanos;
 use plumb_load::LoadOutcome;
@@ -11,104 +11,102 @@ use crate::agent::silence_max;
 use crate::clock::{Estimate, Offset, Sample};
 use crate::message::{FromAgent, Task, TaskResult, ToAgent, short};
 
-/// Number of pings that are answered before the clock of a host is known.
+/// Number of pings to estimate the clock of a host before its first task.
 const PINGS_FIRST: u32 = 8;
-/// Number of pings that are answered after a task.
+/// Number of pings after a task.
 const PINGS_LAST: u32 = 4;
-/// Number of bytes that are kept of what a launcher said.
+/// Maximum number of bytes kept of a launcher's stderr.
 const SAID_MAX: usize = 16 << 10;
-/// Number of bytes that may wait to be sent to a host, which has room for the largest task beside all else: a
-/// host that reads nothing is given up.
+/// Maximum number of unsent bytes for a host, with room for the largest task and more. A host that exceeds it
+/// does not read, and is given up.
 const OUT_MAX: usize = 2 * BODY_MAX;
-/// Beyond what is known of its clock, a host may say that it began so much later than it can have: what it
-/// says is not cut to a moment.
+/// Tolerance for a reported start beyond the clock error, as the host's report is not exact.
 const LATE_ERROR: Nanos = Nanos::secs(1);
-/// Time that a launcher may take to end.
+/// Time limit for a launcher to exit.
 const LEAVE_WITHIN: Nanos = Nanos::secs(3);
-/// Number of bytes that are sent within a second over the slowest link: the answer to a ping waits behind
-/// them.
+/// Bytes per second of the slowest supported link. The answer to a ping may wait behind other data.
 const SLOWEST_LINK: u64 = 4 << 10;
 
-/// How far a host has come.
+/// Progress of a host.
 #[derive(Debug)]
 pub(super) enum State {
-    /// The launcher was not started.
+    /// The launcher has not been started.
     Waiting,
-    /// The agent has not said who it is, or its clock is not known.
+    /// The agent has not identified itself, or its clock is not known yet.
     Connecting {
-        /// When its launcher was started.
+        /// Start of the launcher.
         since: Nanos,
     },
-    /// The host has nothing to do.
+    /// The host has no task.
     Idle,
-    /// The host does its task.
+    /// The host executes its task.
     Running,
-    /// The host was told that nothing more comes.
+    /// The host was told that no more tasks follow.
     Leaving {
-        /// When.
+        /// Time of that message.
         since: Nanos,
     },
     /// The connection has ended.
     Gone,
 }
 
-/// Phase of a host's work, in a word.
+/// Phase of a host's work, for display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// The launcher was not started, or the agent has not answered.
+    /// The launcher has not been started, or the agent has not answered.
     Connecting,
-    /// The host makes its task ready, or waits for the others.
+    /// The host prepares its task, or waits for the others.
     Preparing,
-    /// The load runs.
+    /// The load is running.
     Running,
-    /// The result is here.
+    /// The result has arrived.
     Done,
-    /// The connection has ended before the result was here.
+    /// The connection ended before the result arrived.
     Missing,
 }
 
-/// Time limit for something that a host may take too long for.
+/// Time limit for an operation of a host.
 struct Limit {
     until: Nanos,
     since: Nanos,
-    /// Description of the problem after so many seconds since then.
+    /// Formats the reason for giving up, given the seconds that have passed since `since`.
     words: fn(f64) -> String,
 }
 
 impl Limit {
-    /// Creates a limit of no more than `within` from `since` on.
+    /// Creates a limit that expires `within` after `since`.
     fn since(since: Nanos, within: Nanos, words: fn(f64) -> String) -> Self {
         Self { until: since.saturating_add(within), since, words }
     }
 }
 
-/// State of a host now.
+/// Current state of a host, for readers.
 #[derive(Debug, Clone, Copy)]
 pub struct HostNow<'a> {
-    /// Name of the host, as it was given.
+    /// Name of the host, as given by the user.
     pub name: &'a str,
-    /// Phase of its work.
+    /// Phase of the host's work.
     pub phase: Phase,
-    /// True if it has a task.
+    /// True if the host has a task.
     pub has_task: bool,
-    /// Boot id of its machine, if its agent has said one.
+    /// Boot id of the host's machine, if reported.
     pub boot_id: Option<&'a str>,
-    /// The schema of the document that its task gives; empty without one.
+    /// Schema of the document that the task produces; empty without a task.
     pub schema: &'a str,
-    /// Reason why it is missing.
+    /// Reason why the host is missing.
     pub because: Option<&'a str>,
-    /// How far its clock was ahead at the start, or at the last answer.
+    /// Offset of the host's clock at the start, or at the last ping.
     pub clock: Option<Offset>,
-    /// How late it started.
+    /// Delay of the start, as reported.
     pub late: Option<Nanos>,
-    /// Measurements of its load until now.
+    /// Interim figures of the load.
     pub figures: Option<&'a LoadOutcome>,
-    /// Result of its task.
+    /// Result of the task.
     pub result: Option<&'a TaskResult>,
 }
 
 impl<'a> HostNow<'a> {
-    /// Returns what its load has measured, at the end or until now.
+    /// Returns the figures of the load: final, or interim until the result arrives.
     pub fn measured(&self) -> Option<&'a LoadOutcome> {
         self.result.and_then(|result| result.outcome.as_ref()).or(self.figures)
     }
@@ -122,16 +120,16 @@ pub(super) struct Host {
     decoder: Decoder,
     pub(super) out: Vec<u8>,
     pub(super) clock: Estimate,
-    /// True if its agent has said that it is the same program.
+    /// True if the agent has identified itself as the same program.
     is_known: bool,
-    /// Boot id of its machine, if it has said one.
+    /// Boot id of the host's machine, if reported.
     boot_id: Option<String>,
-    /// The ping without an answer, and when it left.
+    /// Number and time of the unanswered ping.
     ping: Option<(u64, Nanos)>,
-    /// How much has arrived since then, in bytes.
+    /// Bytes received since that ping.
     arrived: u64,
     pings: u64,
-    /// Number of pings still to be answered before the host goes on.
+    /// Number of pings to be answered before the host proceeds.
     pings_left: u32,
     next_ping: Nanos,
     pub(super) heard: Nanos,
@@ -197,18 +195,18 @@ impl Host {
         self.run.is_some()
     }
 
-    /// Returns true if nothing more is to be waited for.
+    /// Returns true if nothing more is expected of the host.
     pub(super) fn is_done(&self) -> bool {
         let Some(run) = &self.run else { return true };
         matches!(self.state, State::Gone) || (run.result.is_some() && self.pings_left == 0)
     }
 
-    /// Returns true if it waits for the others.
+    /// Returns true if the host is ready and waits for the others.
     pub(super) fn waits(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.turn == Turn::Ready)
     }
 
-    /// Returns true if the others need not wait for it.
+    /// Returns true if the others need not wait for the host.
     pub(super) fn is_ready(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.turn == Turn::Ready || run.result.is_some())
     }
@@ -217,7 +215,7 @@ impl Host {
         encode(message, &mut self.out);
     }
 
-    /// Gives it its task, if it has one that it has not got.
+    /// Sends the next task to an idle host.
     pub(super) fn run_if_idle(&mut self, now: Nanos) {
         let run = self.run.as_mut().filter(|_| matches!(self.state, State::Idle));
         let Some(run) = run else { return };
@@ -228,8 +226,8 @@ impl Host {
         }
     }
 
-    /// Tells it when to start, if it is ready; false if its clock cannot say that. The first start of a task
-    /// counts.
+    /// Sends the start time `at` to a host that is ready; `first` is the first start of the task. Returns
+    /// false if `at` cannot be expressed in the host's clock.
     pub(super) fn start(&mut self, at: Nanos, first: Nanos) -> bool {
         let Some(run) = self.run.as_mut().filter(|run| run.turn == Turn::Ready) else { return true };
         (run.turn, run.started_at) = (Turn::Started, Some(first));
@@ -239,7 +237,7 @@ impl Host {
         true
     }
 
-    /// Tells it to end early what it does.
+    /// Tells the host to end its task early.
     pub(super) fn stop(&mut self) {
         if let Some(run) = &mut self.run {
             run.turn = Turn::Stopped;
@@ -247,10 +245,10 @@ impl Host {
         self.say(&ToAgent::Stop);
     }
 
-    /// Takes in what it sent.
+    /// Processes received bytes.
     ///
     /// # Errors
-    /// Why it is to be given up.
+    /// The reason for giving up the host.
     pub(super) fn receive(&mut self, bytes: &[u8], settings: &Settings, now: Nanos) -> Result<(), String> {
         if matches!(self.state, State::Gone) {
             return Ok(());
@@ -309,7 +307,7 @@ impl Host {
         Ok(())
     }
 
-    /// Returns the task that it does.
+    /// Returns the running task.
     fn running(&mut self) -> Result<&mut Run, String> {
         self.run.as_mut().filter(|_| matches!(self.state, State::Running)).ok_or_else(out_of_turn)
     }
@@ -338,8 +336,8 @@ impl Host {
         }
     }
 
-    /// Sends the heartbeat, if it is due. While an answer is awaited, which a controller with much to read
-    /// may have and not know, it says just that it is there: the lease of the agent does not end for that.
+    /// Sends the heartbeat, if it is due. While a ping is unanswered, sends [`ToAgent::Here`] instead, so
+    /// that the agent's lease does not expire when the answer waits unread in a busy controller.
     pub(super) fn beat_if_due(&mut self, settings: &Settings, now: Nanos) {
         if !self.is_connected() || now < self.next_ping {
             return;
@@ -352,12 +350,13 @@ impl Host {
         }
     }
 
-    /// Returns true if its agent has said who it is, and is to hear of the controller.
+    /// Returns true if the agent has identified itself and expects heartbeats.
     fn is_connected(&self) -> bool {
         matches!(self.state, State::Connecting { .. } | State::Idle | State::Running) && self.is_known
     }
 
-    /// Returns why it is to be given up; all that it had sent at `looked` was taken in.
+    /// Returns the reason for giving up the host, if a limit expired before `looked`. All bytes that had
+    /// arrived at that time have been processed.
     pub(super) fn overdue(
         &self,
         settings: &Settings,
@@ -371,7 +370,7 @@ impl Host {
         (until <= looked).then(|| self.with_reason(words(looked.since(since).as_secs_f64())))
     }
 
-    /// Returns when it is to be given up, and by which limit.
+    /// Returns the limit that expires next.
     fn limit(&self, settings: &Settings, stopping: Option<Nanos>) -> Option<Limit> {
         let not_ended = |_| "it did not end when it was told to".to_owned();
         match self.state {
@@ -389,26 +388,26 @@ impl Host {
         }
     }
 
-    /// Returns when it counts as silent: a ping is not answered, though all that arrived since has had its
-    /// time. Bytes alone are no sign of life: a host that drips them would be waited for as long as it likes.
+    /// Returns the limit for the answer to a ping, extended by the transmission time of all bytes received
+    /// since. Bytes alone do not renew the limit, or a host that sends a few at a time could delay the run
+    /// indefinitely.
     fn silence(&self, settings: &Settings) -> Option<Limit> {
         let (_, since) = self.ping?;
-        // No more than the largest message can stand before the answer.
+        // At most one message of the maximum length precedes the answer.
         let behind = self.arrived.min(BODY_MAX as u64) / SLOWEST_LINK;
         let patience = silence_max(settings.heartbeat).saturating_add(Nanos::secs(behind));
         Some(Limit::since(since, patience, |s| silence(s).to_string()))
     }
 
-    /// Returns when its task takes too long: the preparation, or what was to last a known time, or what lasts
-    /// as long as it takes and comes no further. Who waits for the others does not.
+    /// Returns the limit for the task: for its preparation, for its known length, or for progress if its
+    /// length is unknown. None applies while the host waits for the others.
     fn slowness(&self, settings: &Settings) -> Option<Limit> {
         let run = self.run.as_ref().filter(|run| run.turn != Turn::Ready)?;
         Some(match (run.started_at, run.expected) {
             (None, _) => Limit::since(run.told_at, settings.prepare_within, |s| {
                 format!("it was not ready within {s:.0} s (--prepare-timeout)")
             }),
-            // All of its spans, and what is made ready between them, are in what is expected from the first
-            // start on.
+            // The expected time from the first start includes all spans and the preparations between them.
             (Some(first), Some(expected)) => {
                 Limit::since(first, expected.saturating_add(settings.end_within), |s| {
                     format!("it had not ended {s:.0} s after its start")
@@ -443,7 +442,7 @@ impl Host {
         self.said.drain(..surplus);
     }
 
-    /// Returns what happened, and what its launcher said of it, ready to print.
+    /// Returns `what`, with the launcher's error output appended, printable.
     fn with_reason(&self, what: String) -> String {
         let said = reason(&String::from_utf8_lossy(&self.said));
         if said.is_empty() { what } else { format!("{what}: {said}") }
@@ -457,8 +456,8 @@ impl Host {
     }
 }
 
-/// Returns the next ping: the same moment for all hosts, so that their answers come together. Twice in a
-/// heartbeat, so that a controller that is kept from its work for a while is still heard in time.
+/// Returns the time of the next ping: the same for all hosts, so that their answers arrive together, and
+/// twice per heartbeat, so that a delayed controller is still heard in time.
 const fn next_beat(settings: &Settings, now: Nanos) -> Nanos {
     let beat = settings.heartbeat.0 / 2 + (settings.heartbeat.0 < 2) as u64;
     Nanos((now.0 / beat + 1) * beat)

@@ -1,11 +1,10 @@
-//! The controller without I/O: what arrived from each host and the time in, bytes for each host out, and when
-//! to look again.
+//! Controller state machine, without I/O: takes bytes received from each host and the time, returns bytes to
+//! send and a deadline.
 //!
-//! A host goes `Waiting → Connecting → Idle → Running → Idle → ... → Leaving → Gone`; whatever goes wrong
-//! with it leads to `Gone` with the reason, and the others go on. All that a host can make the controller
-//! keep is bounded: one frame, one result, one line of what its launcher said, what it does not read. It may
-//! say each thing when it is its turn, and once; what it goes on with and comes no further is given up like
-//! what it does not do.
+//! The states of a host are `Waiting → Connecting → Idle → Running → Idle → ... → Leaving → Gone`. Any
+//! failure leads to `Gone`, with the reason; the other hosts continue. The memory for a host is bounded: one
+//! frame, one result, one line of launcher output, unsent bytes. Each message is accepted only in its turn
+//! and once. A host that keeps sending without making progress is given up like a silent one.
 
 mod host;
 mod reasons;
@@ -21,43 +20,42 @@ pub use self::host::{HostNow, Phase};
 pub use self::settings::Settings;
 use crate::message::{Task, ToAgent};
 
-/// The controller of the agents of many hosts.
+/// Controller of the agents on many hosts.
 #[derive(Debug)]
 pub struct Controller {
     settings: Settings,
     hosts: Vec<Host>,
     stopping_since: Option<Nanos>,
-    /// When the hosts were told to start, by this clock.
+    /// Time at which the hosts were told to start, by the controller's clock.
     started_at: Option<Nanos>,
-    /// Returns the hosts whose launchers are to be ended.
+    /// Hosts whose launchers must be terminated.
     to_kill: Vec<usize>,
 }
 
 impl Controller {
-    /// Creates a controller of these hosts, none of which is connected.
+    /// Creates a controller of hosts that are not connected yet.
     pub fn new(settings: Settings, names: &[String]) -> Self {
         let hosts = names.iter().map(|name| Host::new(name)).collect();
         Self { settings, hosts, stopping_since: None, started_at: None, to_kill: Vec::new() }
     }
 
-    /// Returns the hosts, in the order in which they were named.
+    /// Returns the state of the hosts, in the order given.
     pub fn hosts(&self) -> impl ExactSizeIterator<Item = HostNow<'_>> {
         self.hosts.iter().map(|host| host.now(self.started_at))
     }
 
-    /// Takes out what the loads of the hosts have measured, in the order of the hosts; the controller no
-    /// longer keeps it.
+    /// Moves the figures of all loads out of the controller, in the order of the hosts.
     pub fn take_measured(&mut self) -> Vec<Option<LoadOutcome>> {
         self.hosts.iter_mut().map(Host::take_measured).collect()
     }
 
-    /// Returns when the hosts were last told to start.
+    /// Returns the start time last sent to the hosts.
     pub fn started_at(&self) -> Option<Nanos> {
         self.started_at
     }
 
-    /// Gives `task` to each host that it returns one for, `expected` to last so long from its start as far as
-    /// that is known. What was there of an earlier task goes.
+    /// Assigns tasks: `task` returns the task of a host by its number, or `None`. `expected` is the time from
+    /// start to end, if known. Replaces earlier tasks and results.
     pub fn begin(&mut self, task: impl Fn(usize) -> Option<Task>, expected: Option<Nanos>) {
         self.started_at = None;
         for (number, host) in self.hosts.iter_mut().enumerate() {
@@ -65,12 +63,12 @@ impl Controller {
         }
     }
 
-    /// Returns true if each host that has a task is done with it, or gone.
+    /// Returns true if every host has completed its task or is gone.
     pub fn is_done(&self) -> bool {
         self.hosts.iter().all(Host::is_done)
     }
 
-    /// Tells all hosts to end what they do early.
+    /// Tells all hosts to end their tasks early.
     pub fn stop(&mut self, now: Nanos) {
         if self.stopping_since.is_some() {
             return;
@@ -87,7 +85,7 @@ impl Controller {
         }
     }
 
-    /// Says good-bye to all hosts.
+    /// Tells all hosts that no more tasks follow.
     pub fn leave(&mut self, now: Nanos) {
         for number in 0..self.hosts.len() {
             match self.hosts[number].state {
@@ -106,7 +104,7 @@ impl Controller {
         self.hosts.iter().all(|host| matches!(host.state, State::Gone))
     }
 
-    /// Returns the hosts whose launchers are to be started now; each is connecting from now on.
+    /// Returns the hosts whose launchers must be started now, and marks them as connecting.
     pub fn to_launch(&mut self, now: Nanos) -> Vec<usize> {
         let connecting =
             self.hosts.iter().filter(|host| matches!(host.state, State::Connecting { .. })).count();
@@ -128,29 +126,29 @@ impl Controller {
         chosen
     }
 
-    /// Returns the hosts whose launchers are to be ended now.
+    /// Returns, once, the hosts whose launchers must be terminated.
     pub fn to_kill(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.to_kill)
     }
 
-    /// Returns the bytes to be sent to a host; whoever sends takes them from the front.
+    /// Returns the bytes to be sent to a host. The caller removes sent bytes from the front.
     pub fn output(&mut self, number: usize) -> &mut Vec<u8> {
         &mut self.hosts[number].out
     }
 
-    /// Takes in what a host sent.
+    /// Processes bytes received from a host.
     pub fn receive(&mut self, number: usize, bytes: &[u8], now: Nanos) {
         if let Err(why) = self.hosts[number].receive(bytes, &self.settings, now) {
             self.lose(number, why);
         }
     }
 
-    /// Takes in what the launcher of a host said on stderr: its end is kept, for when it fails.
+    /// Stores stderr output of a launcher. Its end is reported if the launcher fails.
     pub fn said(&mut self, number: usize, bytes: &[u8]) {
         self.hosts[number].said(bytes);
     }
 
-    /// Notes that the connection to a host has ended; `how` the launcher did, in words.
+    /// Records the end of the connection to a host; `how` describes the exit of the launcher.
     pub fn closed(&mut self, number: usize, how: &str) {
         let host = &mut self.hosts[number];
         if matches!(host.state, State::Leaving { .. }) {
@@ -161,9 +159,9 @@ impl Controller {
         }
     }
 
-    /// Does what is due: pings, gives silent hosts up, gives tasks, starts what is ready; it looks at each
-    /// host once. All that had arrived at `looked` was taken in: what hosts have not done until then they are
-    /// late with, however late it is `now`.
+    /// Performs all due work: pings, gives up overdue hosts, assigns tasks, starts hosts that are ready.
+    /// Checks each host once. All bytes that had arrived at `looked` must have been processed; limits are
+    /// checked against that time, so a delay of the controller until `now` is not blamed on the hosts.
     pub fn tick(&mut self, now: Nanos, looked: Nanos) {
         for number in 0..self.hosts.len() {
             if let Some(why) = self.hosts[number].overdue(&self.settings, self.stopping_since, looked) {
@@ -175,14 +173,14 @@ impl Controller {
         self.advance(now);
     }
 
-    /// Returns when [`tick`](Self::tick) is due, unless something arrives.
+    /// Returns the time of the next [`tick`](Self::tick), unless bytes arrive earlier.
     pub fn deadline(&self, now: Nanos) -> Nanos {
         let deadlines =
             self.hosts.iter().filter_map(|host| host.deadline(&self.settings, self.stopping_since));
         deadlines.min().unwrap_or(now + self.settings.heartbeat).max(now)
     }
 
-    /// Gives up a host, for this reason.
+    /// Gives up a host.
     fn lose(&mut self, number: usize, why: String) {
         if !matches!(self.hosts[number].state, State::Gone) {
             self.hosts[number].lose(why);
@@ -190,7 +188,7 @@ impl Controller {
         }
     }
 
-    /// Gives tasks to hosts whose clocks are known, and starts them once all are ready.
+    /// Assigns tasks to idle hosts, and starts the load once all hosts are ready.
     fn advance(&mut self, now: Nanos) {
         let is_stopping = self.stopping_since.is_some();
         for host in self.hosts.iter_mut().filter(|_| !is_stopping) {
@@ -210,8 +208,8 @@ impl Controller {
         }
     }
 
-    /// Returns how long before the start the hosts are told: as long as the slowest message takes, and as it
-    /// takes to send them all.
+    /// Returns the time between sending the start and the start itself: enough for the slowest link and for
+    /// sending the message to all hosts.
     fn lead(&self, now: Nanos) -> Nanos {
         let errors = self.hosts.iter().filter_map(|host| Some(host.clock.at(now)?.error));
         let slowest = errors.max().unwrap_or_default().min(Nanos::secs(2));

@@ -1,16 +1,16 @@
-//! Reasons why a host is not reached, in words.
+//! Reasons why a host cannot be reached, in words.
 
 use plumb_text::printable;
 
 use super::settings::Settings;
 use crate::message::{Identity, SHORT_MAX, short};
 
-/// Words that mark a line as one that tells of an error, in small letters.
+/// Lower-case words that mark a line as an error message.
 const ERRORS: [&str; 10] =
     ["error", "fatal", "fail", "cannot", "denied", "refused", "not found", "no such", "closed", "usage:"];
 
-/// Returns the reason in what was said: all of it if it is short, else the first line that tells of an error,
-/// or the last.
+/// Returns the reason from the output of a launcher: all of it if it is short, else the first line with an
+/// error, or the last line.
 pub(super) fn reason(said: &str) -> String {
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let all = lines.join("; ");
@@ -22,7 +22,7 @@ pub(super) fn reason(said: &str) -> String {
     short(line)
 }
 
-/// Returns why an agent is not the same program.
+/// Returns the difference between an agent's program and this one; `None` if they match.
 pub(super) fn mismatch(theirs: &Identity, settings: &Settings) -> Option<String> {
     let ours = &settings.identity;
     let short = |text: &str| printable(&text.chars().take(16).collect::<String>());

@@ -1,4 +1,4 @@
-//! The settings of a controller.
+//! Settings of a controller.
 
 use plumb_block::Nanos;
 
@@ -9,15 +9,15 @@ use crate::message::Identity;
 pub struct Settings {
     /// Identity of this program; agents must be the same program.
     pub identity: Identity,
-    /// True if agents may be another build of the same version.
+    /// True to accept agents of another build of the same version.
     pub any_binary: bool,
     /// Interval of the heartbeats in both directions.
     pub heartbeat: Nanos,
-    /// Time limit for the launcher and the host until the agent has answered.
+    /// Time limit for the launcher and the agent's first answer.
     pub connect_within: Nanos,
-    /// Number of hosts that are connected at the same time.
+    /// Maximum number of hosts connecting at the same time.
     pub forks: usize,
-    /// Time limit for preparing a task, for a task that is not started, and for progress with a task of
+    /// Time limit for preparing a task, for a task that does not start, and for progress with a task of
     /// unknown length.
     pub prepare_within: Nanos,
     /// Time limit for the result after the expected end of a task.

@@ -1,4 +1,4 @@
-//! The task of a host, and what it answers: bounded, and checked before it is believed.
+//! Task of a host and its answers, which are bounded and validated.
 
 use plumb_block::Nanos;
 use plumb_load::{Direction, LoadOutcome};
@@ -6,49 +6,49 @@ use plumb_measure::COUNT_MAX;
 
 use crate::message::{Task, TaskResult, short};
 
-/// The longest result.
+/// Maximum length of a result in bytes.
 const RESULT_MAX: usize = 16 << 20;
-/// Maximum number of ways to fail that are told apart.
+/// Maximum number of distinct failures.
 const FAILURES_MAX: usize = 200;
-/// No operation of a workload moves more: the largest block that there is, in bytes.
+/// Upper bound of the bytes of an operation, to reject impossible figures.
 const OPERATION_MAX: u64 = 1 << 30;
-/// No host moves more in a second, simulated ones included: the memory of the largest machines is slower, in
-/// bytes.
+/// Upper bound of bytes per second of a host, including simulated drives: above the memory bandwidth of the
+/// largest machines.
 const RATE_MAX: u64 = 1 << 43;
 
-/// How far a task has come: what its agent may say next follows from that.
+/// Progress of a task, which determines the messages that the agent may send next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// The task is being made ready.
+    /// The task is being prepared.
     Preparing,
-    /// The task waits for the others.
+    /// The host is ready and waits for the others.
     Ready,
-    /// The task was told when to start.
+    /// The host was told when to start.
     Started,
-    /// The task has begun. The next span of a load is made ready after that.
+    /// The task has started. The next span of a load is prepared after that.
     Begun,
-    /// The task was told to end early: a message that it is ready, or has begun, may be on its way, and does
-    /// not count.
+    /// The host was told to end the task early. A message about being ready or started may still be in
+    /// transit, and is ignored.
     Stopped,
 }
 
 /// A task of a host.
 #[derive(Debug)]
 pub(super) struct Run {
-    /// Task that waits to be given to the host.
+    /// Task that has not been sent to the host yet.
     pub(super) task: Option<Task>,
-    /// True if it is a load: another command waits for nobody, and has no figures.
+    /// True for a load. Other commands do not wait for other hosts, and send no figures.
     is_load: bool,
-    /// The schema of the document that it gives.
+    /// Schema of the document that the task produces.
     pub(super) schema: String,
     pub(super) turn: Turn,
-    /// When all started first, by the controller's clock.
+    /// First start of all hosts, by the controller's clock.
     pub(super) started_at: Option<Nanos>,
-    /// When it was given, or told to start last.
+    /// Time at which the task was sent, or of its last start.
     pub(super) told_at: Nanos,
-    /// When it has last come further: it was given or told to start, or its figures went on.
+    /// Time of the last progress: the task was sent or started, or its figures advanced.
     pub(super) moved_at: Nanos,
-    /// Time that it runs from its start, as far as that is known.
+    /// Expected time from start to end, if known.
     pub(super) expected: Option<Nanos>,
     pub(super) late: Option<Nanos>,
     pub(super) figures: Option<LoadOutcome>,
@@ -77,7 +77,7 @@ impl Run {
     /// Records that the agent is ready to start.
     ///
     /// # Errors
-    /// If it was not its turn to say that.
+    /// The message is out of turn.
     pub(super) fn ready(&mut self) -> Result<(), String> {
         match self.turn {
             Turn::Preparing | Turn::Begun if self.is_load => self.turn = Turn::Ready,
@@ -87,11 +87,10 @@ impl Run {
         Ok(())
     }
 
-    /// Records that the task has begun, so much `late`; `latest` is the most that can have passed since it
-    /// was to begin.
+    /// Records that the task started with a delay of `late`; `latest` is the largest possible delay.
     ///
     /// # Errors
-    /// As [`ready`](Self::ready), or if that cannot be true.
+    /// The message is out of turn, or the delay is impossible.
     pub(super) fn begun(&mut self, late: Nanos, latest: Nanos) -> Result<(), String> {
         match self.turn {
             Turn::Started => self.turn = Turn::Begun,
@@ -105,10 +104,10 @@ impl Run {
         Ok(())
     }
 
-    /// Takes in what the task has measured until `now`.
+    /// Stores interim figures, received at `now`.
     ///
     /// # Errors
-    /// As [`ready`](Self::ready), or if they cannot be true.
+    /// The message is out of turn, or the figures are impossible.
     pub(super) fn take_figures(
         &mut self,
         outcome: LoadOutcome,
@@ -128,16 +127,15 @@ impl Run {
         Ok(())
     }
 
-    /// Returns the longest time that a load may run: by the clock that it goes by, which may be that of a
-    /// simulated drive.
+    /// Returns the maximum length of a load, in its own time, which is that of a simulated drive for one.
     fn longest(&self, end_within: Nanos) -> Nanos {
         self.expected.map_or(Nanos(COUNT_MAX), |expected| expected.saturating_add(end_within))
     }
 
-    /// Takes in a piece of the result; whether it was the last.
+    /// Appends a part of the result. Returns true if it was the last.
     ///
     /// # Errors
-    /// Why the host is to be given up.
+    /// The reason for giving up the host.
     pub(super) fn add_part(&mut self, text: &str, is_last: bool, end_within: Nanos) -> Result<bool, String> {
         if self.parts.len() + text.len() > RESULT_MAX {
             return Err(format!("its result is larger than {} MiB", RESULT_MAX >> 20));
@@ -166,13 +164,13 @@ impl Run {
     }
 }
 
-/// Returns why a host is given up that says what it was not asked, or says it twice.
+/// Returns the reason for giving up a host that sends a message out of turn.
 pub(super) fn out_of_turn() -> String {
     "its agent sent an answer that was not asked for".to_owned()
 }
 
-/// Returns true if figures can be added to those of others: no host has counted so much. The processor times
-/// of workers stay there.
+/// Returns true if the figures are possible and can be added to those of other hosts without overflow.
+/// Processor times of workers are not checked, as they are not added.
 pub(super) fn is_plausible(outcome: &LoadOutcome) -> bool {
     let most = RATE_MAX.saturating_mul(outcome.length.as_secs_f64() as u64 + 1).min(COUNT_MAX);
     let direction = |one: &Direction| {
@@ -193,7 +191,7 @@ pub(super) fn is_plausible(outcome: &LoadOutcome) -> bool {
         outcome.unstarted,
         outcome.length.0,
     ];
-    // Discarded bytes are not moved, so the limit is for reads and writes only.
+    // The limit applies to reads and writes only: discarding does not transfer the bytes.
     let is_moved = |one: &Direction| one.bytes.0 <= most;
     directions.into_iter().all(direction)
         && [&outcome.read, &outcome.write].into_iter().all(is_moved)

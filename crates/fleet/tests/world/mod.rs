@@ -1,5 +1,5 @@
-//! Many hosts in one process, in virtual time: the controller and the agents are the real ones, the
-//! connections have delays, and the tasks are made up. Everything follows from the seed.
+//! Many hosts in one process, in virtual time: real controller and agents, connections with delays, synthetic
+//! tasks. Everything is determined by the seed.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -20,26 +20,26 @@ pub(crate) enum Fault {
     None,
     /// The agent is killed while its load runs: its end of the connection closes.
     Killed,
-    /// Nothing passes any more in either direction, and neither end is told.
+    /// No data passes in either direction, and neither end is notified.
     HalfOpen,
-    /// The host sends what is not a frame.
+    /// The host sends data that is not a frame.
     Garbage,
-    /// The host sends figures, and never its result.
+    /// The host sends figures, but never its result.
     Endless,
     /// The host is never ready.
     NeverReady,
-    /// The host answers nothing, and sends a byte of a message now and then.
+    /// The host answers nothing, but sends a byte of a message now and then.
     Drips,
-    /// Another version.
+    /// The agent has another version.
     OtherVersion,
-    /// The host says again and again that it is ready, begins as often as it is told to, and reads or not.
+    /// The host repeatedly reports that it is ready, reading its input or not.
     ReadyAgain,
     ReadyAndBegun,
-    /// The host says again and again who it is.
+    /// The host repeatedly identifies itself.
     HelloAgain,
-    /// The host says that it began later than it is now.
+    /// The host reports a start in the future.
     BegunLate,
-    /// The host says that it has begun before it was told to, or sends figures before that.
+    /// The host reports its start, or sends figures, before it was told to start.
     BegunEarly,
     FiguresEarly,
 }
@@ -48,41 +48,41 @@ pub(crate) enum Fault {
 enum Event {
     ToAgent(Vec<u8>),
     ToController(Vec<u8>),
-    /// The host looks at its clock.
+    /// The host checks its clock.
     Tick,
-    /// The task is ready, gives figures, and ends.
+    /// The task becomes ready, sends figures, and ends.
     Ready,
     Figures,
     Over,
 }
 
-/// A host.
+/// A simulated host.
 pub(crate) struct Host {
     agent: Option<Agent>,
     pub(crate) fault: Fault,
-    /// Offset in nanoseconds of the host's clock from the controller's at zero; the clock also drifts.
+    /// Offset of the host's clock from the controller's at time zero, in nanoseconds. The clock also drifts.
     ahead: i128,
     ppm: i128,
-    /// One way, and the most that a message takes longer.
+    /// One-way delay, and the maximum additional delay of a message.
     delay: Nanos,
     jitter: Nanos,
-    /// When each direction is free: messages do not overtake.
+    /// Time at which each direction is free, as messages do not overtake.
     free: [Nanos; 2],
-    /// When its load started, by the true time.
+    /// Start of its load, in true time.
     pub(crate) started: Option<Nanos>,
-    /// When it ended, by the true time, and why.
+    /// End of the agent in true time, and the reason.
     pub(crate) ended: Option<(Nanos, Option<String>)>,
     is_running: bool,
     cut_at: Option<Nanos>,
 }
 
 impl Host {
-    /// Returns the time that the host's clock shows at a moment.
+    /// Returns the time of the host's clock at true time `at`.
     pub(crate) fn clock(&self, at: Nanos) -> Nanos {
         Nanos((i128::from(at.0) + i128::from(at.0) * self.ppm / 1_000_000 + self.ahead) as u64)
     }
 
-    /// Returns when its clock shows this.
+    /// Returns the true time at which the host's clock shows `theirs`.
     fn true_time(&self, theirs: Nanos) -> Nanos {
         Nanos(((i128::from(theirs.0) - self.ahead) * 1_000_000 / (1_000_000 + self.ppm)).max(0) as u64)
     }
@@ -92,7 +92,7 @@ impl Host {
     }
 }
 
-/// The world.
+/// Simulation of the controller and all hosts.
 pub(crate) struct World {
     pub(crate) controller: Controller,
     pub(crate) hosts: Vec<Host>,
@@ -101,24 +101,24 @@ pub(crate) struct World {
     events: BinaryHeap<Reverse<(Nanos, u64, usize)>>,
     waiting: HashMap<u64, Event>,
     serial: u64,
-    /// Outcome that each host measures, in turn; none of them measures anything if it is empty.
+    /// Outcomes, assigned to the hosts in turn; without any, nothing is measured.
     outcomes: Vec<LoadOutcome>,
-    /// How long the loads run.
+    /// Length of the loads.
     pub(crate) length: Nanos,
-    /// Reason why the results are not complete, if they are not.
+    /// Reason of incomplete results; `None` for complete ones.
     pub(crate) because: Option<String>,
-    /// The document of each host.
+    /// Document of each host.
     document: String,
-    /// Damage that is done to the result of the third host.
+    /// Damage applied to the result of the third host.
     pub(crate) spoil: Option<fn(&mut TaskResult)>,
-    /// Number of messages that arrived at the controller.
+    /// Number of messages received by the controller.
     pub(crate) arrived: u64,
 }
 
 pub(crate) const HEARTBEAT: Nanos = Nanos::secs(2);
 pub(crate) const PREPARE_WITHIN: Nanos = Nanos::secs(600);
 pub(crate) const END_WITHIN: Nanos = Nanos::secs(60);
-/// Time within which arrivals are taken in at once, as by poll(2).
+/// Time within which arrivals are processed together, as by poll(2).
 const TOGETHER: Nanos = Nanos::micros(500);
 
 fn identity(version: &str) -> Identity {
@@ -126,7 +126,7 @@ fn identity(version: &str) -> Identity {
 }
 
 impl World {
-    /// Creates a world of `count` hosts, with these outcomes in turn.
+    /// Creates `count` hosts with these outcomes in turn.
     pub(crate) fn new(seed: u64, count: usize, outcomes: Vec<LoadOutcome>) -> Self {
         let settings = Settings {
             identity: identity("1"),
@@ -225,7 +225,7 @@ impl World {
         self.at(self.now + Nanos::secs(1), number, Event::Tick);
     }
 
-    /// Returns when a message arrives that leaves now; the way back takes a fifth of the way there.
+    /// Returns the arrival of a message sent now. The way back takes a fifth of the way there.
     fn arrival(&mut self, number: usize, direction: usize) -> Nanos {
         let drawn = self.random.next_u64();
         let host = &mut self.hosts[number];
@@ -372,8 +372,7 @@ impl World {
         }
     }
 
-    /// The controller is kept from its work for so long; the hosts go on. Then it looks at its clock before
-    /// it reads.
+    /// Stalls the controller for `length` while the hosts continue. It then checks its clock before reading.
     pub(crate) fn stall(&mut self, length: Nanos) {
         let (looked, until) = (self.now, self.now + length);
         let mut unread = Vec::new();
@@ -391,7 +390,7 @@ impl World {
         self.events.extend(unread.into_iter().map(Reverse));
     }
 
-    /// Goes on without the controller, until every agent has ended.
+    /// Continues without the controller until every agent has ended.
     pub(crate) fn outlive_controller(&mut self) {
         while let Some(Reverse((_, serial, _))) = self.events.peek() {
             if matches!(self.waiting[serial], Event::ToController(_)) {
@@ -419,7 +418,7 @@ pub(crate) fn load() -> Task {
     })
 }
 
-/// Returns what a host has measured: `operations` operations, with latencies drawn from the seed.
+/// Returns the figures of `operations` operations with latencies drawn from the seed.
 pub(crate) fn outcome(seed: u64, operations: u64) -> LoadOutcome {
     let mut outcome = LoadOutcome::empty();
     record(&mut outcome, seed, operations);
@@ -427,7 +426,7 @@ pub(crate) fn outcome(seed: u64, operations: u64) -> LoadOutcome {
     outcome
 }
 
-/// Records the operations of the host with this seed.
+/// Records operations with latencies drawn from the seed.
 pub(crate) fn record(outcome: &mut LoadOutcome, seed: u64, operations: u64) {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     for _ in 0..operations {
@@ -439,7 +438,7 @@ pub(crate) fn record(outcome: &mut LoadOutcome, seed: u64, operations: u64) {
     }
 }
 
-/// Returns the number of hosts that are in `phase`.
+/// Returns the number of hosts in `phase`.
 pub(crate) fn in_phase(world: &World, phase: Phase) -> usize {
     world.seen().iter().filter(|host| host.phase == phase).count()
 }
