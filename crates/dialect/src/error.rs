@@ -1,32 +1,32 @@
-//! A command line or file that cannot be taken.
+//! [`Error`] of a command line or file.
 
 use std::fmt;
 
-/// Returns true if `word` may be suggested for one that is not known: a slip of the fingers leads nobody to
-/// what takes data away.
+/// Returns true if `word` may be suggested for an unknown one. Words that permit destroying data are never
+/// suggested.
 pub fn may_be_suggested(word: &str) -> bool {
     let word = word.trim_start_matches('-');
     !["overwrite", "destroy", "trim", "replace", "remove-after"].iter().any(|option| word.starts_with(option))
 }
 
-/// Input that cannot be taken, where it is, and what to do instead.
+/// Error in a command line or file, with its place and remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// The argument as typed, or `file:line`.
     pub place: String,
-    /// Description of what is wrong with it.
+    /// Description of the problem.
     pub problem: String,
     /// Remedy, if known.
     pub remedy: Option<String>,
 }
 
 impl Error {
-    /// Returns `problem` at `place`.
+    /// Creates an error.
     pub fn new(place: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { place: place.into(), problem: problem.into(), remedy: None }
     }
 
-    /// With what to do instead.
+    /// Returns the error with a remedy.
     #[must_use]
     pub fn remedy(self, remedy: impl Into<String>) -> Self {
         Self { remedy: Some(remedy.into()), ..self }

@@ -1,7 +1,7 @@
-//! Results that other programs have printed elsewhere, as recorded documents: judged by the rules that apply,
-//! and compared like runs.
+//! Results printed by other programs, imported as recorded documents. They are judged and compared like
+//! plumb's own runs.
 //!
-//! The rules are those of plumb's own runs. Each needs evidence, and an import has these parts of it:
+//! The rules are those for plumb's own runs. Of the evidence that rules need, an import contains:
 //!
 //! | evidence | of fio | of DiskSpd | rules, for example |
 //! |---|---|---|---|
@@ -11,13 +11,14 @@
 //! | counts of the devices (`disk_util` with sectors, fio 3.36 and later, one group of jobs) | yes | no | `page-cache`, `cached-below` |
 //! | write path, flushes of its own, rate over time | no | no | `flush-dropped`, `flushes-merged`, `not-steady` say nothing |
 //!
-//! A file may hold several results. Each stands for itself; none is added to another.
+//! A file may contain several results. Each is a separate document; results are never added up.
 //!
 //! # Limitations
-//! The write path is not in them but for `ioengine=null`, which keeps nothing: rules that need it say
-//! nothing. A percentile that was not printed is unknown: no other one stands for it, nor does one of the
-//! completion (`clat`) where the submission takes part of the time. Percentiles of several jobs are known
-//! only where fio printed its bins (`json+`).
+//! - Imports contain no write path, except for `ioengine=null`, which discards data. Rules that need a write
+//!   path do not apply.
+//! - A percentile that was not printed is unknown. It is not replaced by another one, nor by that of the
+//!   completion (`clat`) where the submission takes part of the time.
+//! - Percentiles of several jobs together are known only if fio printed its bins (`json+`).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -35,48 +36,48 @@ use plumb_text::shell_word;
 use crate::error::Error;
 use crate::{diskspd, fio};
 
-/// Percentiles of a latency, with their names.
+/// Percentiles of a latency in percent, with their names.
 pub(crate) const PERCENTILES: [(f64, &str); 5] =
     [(25.0, "p25"), (50.0, "p50"), (75.0, "p75"), (99.0, "p99"), (99.9, "p99.9")];
 
-/// Largest count that a result may have: only a counter that went below 0 is larger.
+/// Maximum plausible count. A larger one is a counter that fell below 0.
 pub(crate) const COUNT_MAX: u64 = i64::MAX as u64;
-/// Longest time that a result may have, in seconds: a hundred years.
+/// Maximum plausible time, in seconds: a hundred years.
 const SECONDS_MAX: f64 = 100.0 * 365.25 * 86_400.0;
-/// Times that [`possible_seconds`] knows, for errors.
+/// Range accepted by [`possible_seconds`], for error messages.
 pub(crate) const POSSIBLE_TIMES: &str = "expected a time from 0 to 100 years";
-/// Operations, and bytes, that no machine moves in a second.
+/// Upper bounds of operations, and of bytes, per second.
 const RATES_MAX: [f64; 2] = [1e12, 1e16];
 
-/// Returns `number` units of time as seconds; `None` if nothing can have taken so long.
+/// Converts `number` units of time to seconds; `None` if the time is implausible.
 pub(crate) fn possible_seconds(number: f64, per_second: f64) -> Option<f64> {
     Some(number / per_second).filter(|seconds| (0.0..=SECONDS_MAX).contains(seconds))
 }
 
-/// Part of its time by which a run may be short of what was asked for and count as complete.
+/// Fraction by which a complete run may be shorter than requested.
 const SHORT_MAX: f64 = 0.1;
 
-/// Returns why `name`, which ran for `ran` seconds, is not complete; `None` if it ran for the seconds that
-/// were asked for.
+/// Returns the reason why `name` is incomplete if it ran for `ran` of the requested `asked` seconds; `None`
+/// if it ran long enough.
 pub(crate) fn short_of(name: &str, ran: f64, asked: f64) -> Option<String> {
     let is_short = ran > 0.0 && ran < asked * (1.0 - SHORT_MAX);
     is_short.then(|| format!("{name} ran {} of the {} that it was to run", duration(ran), duration(asked)))
 }
 
-/// Distribution of a latency, as far as a program printed it.
+/// Distribution of a latency, as far as printed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Distribution {
-    /// Figures; percentiles that are not known are `None`.
+    /// Figures; unknown percentiles are `None`.
     pub(crate) latency: Latency,
-    /// Operations by their nanoseconds; `None` if the program printed none.
+    /// Numbers of operations by latency in nanoseconds; `None` if not printed.
     bins: Option<BTreeMap<u64, u64>>,
-    /// Seconds at which the histogram of the program ends, if operations took longer.
+    /// End of the printed histogram in seconds, if operations took longer.
     end: Option<f64>,
-    /// Reason why percentiles are not known.
+    /// Reason why percentiles are unknown; `None` if all are known.
     pub(crate) unknown_because: Option<String>,
 }
 
-/// Figures of a latency that need no percentiles, in seconds.
+/// Figures of a latency without percentiles, in seconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Extremes {
     pub(crate) count: u64,
@@ -87,14 +88,14 @@ pub(crate) struct Extremes {
 }
 
 impl Extremes {
-    /// Returns the latency, without percentiles.
+    /// Returns the figures as a latency without percentiles.
     pub(crate) fn latency(self) -> Latency {
         let Self { count, mean, std, min, max } = self;
         Latency { count, mean, std, min, p25: None, p50: None, p75: None, p99: None, p999: None, max }
     }
 
-    /// Returns what contradicts itself in these figures and the [`PERCENTILES`] as they were printed, or the
-    /// seconds that the program ran with its warm-up.
+    /// Returns a contradiction between these figures, the `printed` [`PERCENTILES`], and `ran`, the length of
+    /// the run with its warm-up in seconds; `None` if there is none.
     pub(crate) fn contradiction(&self, printed: [Option<f64>; 5], ran: f64) -> Option<&'static str> {
         let known = || printed.into_iter().flatten();
         match () {
@@ -112,15 +113,15 @@ impl Extremes {
         }
     }
 
-    /// Returns a distribution with the [`PERCENTILES`] as they were printed.
+    /// Returns the distribution with these [`PERCENTILES`].
     pub(crate) fn with(self, printed: [Option<f64>; 5]) -> Distribution {
         Distribution::new(self.latency(), printed, None, None)
     }
 }
 
 impl Distribution {
-    /// Returns the distribution of `latency`, whose percentiles are those of `bins`, otherwise `listed`.
-    /// Those from `end` on, where the histogram of the program ends, are not known.
+    /// Creates the distribution of `latency`, with percentiles from `bins`, or without bins from `listed`.
+    /// Percentiles at or beyond `end`, the end of the printed histogram, are unknown.
     pub(crate) fn new(
         latency: Latency,
         listed: [Option<f64>; 5],
@@ -130,7 +131,7 @@ impl Distribution {
         let at = |percent| bins.as_ref().and_then(|bins| percentile_of(bins, percent));
         let printed = if bins.is_some() { PERCENTILES.map(|(percent, _)| at(percent)) } else { listed };
         let is_beyond = |seconds: f64| end.is_some_and(|end| seconds >= end);
-        // The value of a bin may be longer than the longest operation in it.
+        // The value of a bin may exceed the longest operation in it.
         let within = |seconds: f64| Some(seconds.min(latency.max)).filter(|_| !is_beyond(seconds));
         let [p25, p50, p75, p99, p999] = printed.map(|known| known.and_then(within));
         let names = |is: &dyn Fn(Option<f64>) -> bool| {
@@ -151,7 +152,7 @@ impl Distribution {
         Self { latency: Latency { p25, p50, p75, p99, p999, ..latency }, bins, end, unknown_because }
     }
 
-    /// Returns the distribution with its percentiles and bins, and the other figures of `latency`.
+    /// Returns the distribution with the figures of `latency` except its percentiles.
     pub(crate) fn with_figures(self, latency: Latency) -> Self {
         let Latency { p25, p50, p75, p99, p999, .. } = self.latency;
         let [p25, p50, p75, p99, p999] =
@@ -165,7 +166,7 @@ impl Distribution {
         [p25, p50, p75, p99, p999].iter().any(Option::is_some)
     }
 
-    /// Returns the distribution of the operations of both.
+    /// Combines two distributions.
     fn and(self, other: Self) -> Self {
         let (one, two) = (self.latency, other.latency);
         let (first, second) = (one.count as f64, two.count as f64);
@@ -195,7 +196,7 @@ impl Distribution {
     }
 }
 
-/// Returns the seconds that `percent` of the operations in `bins` do not exceed, as fio computes it.
+/// Returns a percentile of `bins` in seconds, computed as fio does.
 fn percentile_of(bins: &BTreeMap<u64, u64>, percent: f64) -> Option<f64> {
     let total: f64 = bins.values().map(|count| *count as f64).sum();
     let mut seen = 0.0;
@@ -206,45 +207,45 @@ fn percentile_of(bins: &BTreeMap<u64, u64>, percent: f64) -> Option<f64> {
     found.map(|(length, _)| *length as f64 / 1e9)
 }
 
-/// Measurements of one direction.
+/// Figures of one direction.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DirectionFigures {
     pub(crate) operations: u64,
     pub(crate) bytes: u64,
     pub(crate) distribution: Option<Distribution>,
     pub(crate) errors: u64,
-    /// True if operations were asked for and the program did not count them.
+    /// True if operations were requested but the program did not count them.
     pub(crate) is_uncounted: bool,
 }
 
-/// Measurements of one target, or of all together.
+/// Figures of one target, or of all together.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Figures {
     pub(crate) read: DirectionFigures,
     pub(crate) write: DirectionFigures,
     pub(crate) trim: DirectionFigures,
     pub(crate) sync: DirectionFigures,
-    /// Operations of which the program does not say whether they read or wrote.
+    /// Operations whose direction the program does not report.
     pub(crate) mixed: DirectionFigures,
-    /// Times of reads, writes and trims together.
+    /// Latencies of reads, writes and trims together.
     pub(crate) distribution: Option<Distribution>,
-    /// Times of writes with the flushes that made them durable.
+    /// Latencies of writes including the flushes that made them durable.
     pub(crate) durable: Option<Distribution>,
-    /// Requests asked to be in flight.
+    /// Requested number of requests in flight.
     pub(crate) depth: Option<u64>,
     pub(crate) cpu: Option<CpuSeconds>,
-    /// Share of the time that its only thread spent on a processor.
+    /// Fraction of the time that the job's only thread spent on a processor.
     pub(crate) worker_busy: Option<f64>,
 }
 
-/// One target of a job.
+/// A target of a job.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Target {
     pub(crate) name: String,
     pub(crate) size: u64,
-    /// Place of the target's job among the jobs of its span.
+    /// Index of the target's job in its span.
     pub(crate) job: usize,
-    /// True if the program wrote to nothing (`ioengine=null` of fio).
+    /// True if the program discarded all data (`ioengine=null` of fio).
     pub(crate) is_null_device: bool,
     pub(crate) figures: Figures,
 }
@@ -257,14 +258,14 @@ pub(crate) struct Span {
     pub(crate) jobs: Vec<RunJob>,
     pub(crate) targets: Vec<Target>,
     pub(crate) total: Figures,
-    /// Counts of the devices beneath all targets, if the program printed them.
+    /// Counters of the devices below all targets, if printed.
     pub(crate) storage: Option<StorageSide>,
-    /// Reason why `storage` is not known; `None` if the program does not print it.
+    /// Reason why `storage` is unknown; `None` if the program never prints it.
     pub(crate) storage_unknown_because: Option<String>,
 }
 
 impl Span {
-    /// Adds a job with its target that ran for `seconds` at the same time as the others.
+    /// Adds a concurrent job with its target, which ran for `seconds`.
     pub(crate) fn add(&mut self, seconds: f64, job: RunJob, target: Target) {
         self.seconds = self.seconds.max(seconds);
         self.total = match self.targets.is_empty() {
@@ -280,22 +281,22 @@ impl Span {
     }
 }
 
-/// A whole result.
+/// A complete result.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ImportedResult {
-    /// The program, with its version if that is known.
+    /// Program, with its version if known.
     pub(crate) program: String,
     pub(crate) environment: Environment,
     pub(crate) spans: Vec<Span>,
     pub(crate) notes: Vec<String>,
     /// Error that ended the run.
     pub(crate) failed_because: Option<String>,
-    /// Reason why the run did not reach its end.
+    /// Reason why the run ended early.
     pub(crate) incomplete_because: Option<String>,
 }
 
 impl ImportedResult {
-    /// Returns one line for a list of results.
+    /// Returns the result as one line of a list.
     fn line(&self) -> String {
         let mut names: Vec<&str> =
             self.spans.iter().flat_map(|span| &span.jobs).map(|job| job.name.as_str()).collect();
@@ -313,29 +314,29 @@ impl ImportedResult {
     }
 }
 
-/// Returns a file with several results and the number of the one that is meant, of a name such as
-/// `fio.json#2`.
+/// Splits a name such as `fio.json#2` into the file and the number of a result. `None` for other names, and
+/// if a file of that name exists.
 pub fn numbered(name: &Path) -> Option<(&Path, usize)> {
     let (file, number) = name.to_str()?.rsplit_once('#')?;
     Some((Path::new(file), number.parse().ok()?)).filter(|(file, _)| !name.exists() && file.is_file())
 }
 
-/// Returns true if a file of this name is one with results, if it is one at all.
+/// Returns true if the file extension is that of results.
 pub fn is_named_so(name: &Path) -> bool {
     name.extension().is_some_and(|ending| ending == "xml" || ending == "json")
 }
 
-/// Returns true if a text has the marks of a result.
+/// Returns true if the text contains a marker of a supported result.
 pub fn is_result(text: &str) -> bool {
     ["<Results>", "\"fio version\"", "actual test time:"].iter().any(|mark| text.contains(mark))
 }
 
-/// Reads a result of DiskSpd (XML or text) or fio (JSON); `file` is its name for errors. Of several results
-/// in the text, `number` (from 1 on) chooses one.
+/// Reads a result of DiskSpd (XML or text) or fio (JSON). `file` is its name in errors; `number`, from 1,
+/// selects one of several results.
 ///
 /// # Errors
-/// If the text is none of these, if a value is impossible, or if there are several results and none, or none
-/// of them, is chosen.
+/// Fails if the text is not a supported result, a value is impossible, there are several results and none is
+/// selected, or the selected one does not exist.
 pub fn read(text: &str, file: &str, number: Option<usize>) -> Result<RunDocument, Error> {
     let mut results = read_all(text, file)?;
     let count = results.len();
@@ -371,7 +372,7 @@ fn read_all(text: &str, file: &str) -> Result<Vec<ImportedResult>, Error> {
         _ if text.contains("Results for timespan") || text.contains("actual test time:") => {
             pieces(text, file, "Command Line:", false, diskspd::read_text_result)
         }
-        // fio says what it did before its JSON.
+        // fio prints a description of the jobs before its JSON.
         _ if text.contains("\"fio version\"") => fio::read_json_results(text, file),
         _ => {
             let problem =
@@ -382,7 +383,7 @@ fn read_all(text: &str, file: &str) -> Result<Vec<ImportedResult>, Error> {
     }
 }
 
-/// Reads each of several results, which `mark` ends or begins.
+/// Reads several results. `mark` stands at the end of each if `ends`, else at the beginning.
 fn pieces(
     text: &str,
     file: &str,
@@ -391,8 +392,7 @@ fn pieces(
     read: fn(&str, &str) -> Result<ImportedResult, Error>,
 ) -> Result<Vec<ImportedResult>, Error> {
     let marks = text.match_indices(mark).map(|(at, _)| if ends { at + mark.len() } else { at });
-    // Text before the first mark that begins a result belongs to that result, and so does text after the last
-    // mark that ends one.
+    // Text before the first beginning mark, or after the last ending mark, belongs to the adjacent result.
     let mut inner: Vec<usize> = marks.collect();
     let outer = if ends { inner.len().checked_sub(1) } else { Some(0).filter(|_| !inner.is_empty()) };
     outer.map(|outer| inner.remove(outer));
@@ -406,7 +406,7 @@ fn pieces(
     each.collect()
 }
 
-/// Returns a document with what was imported, judged.
+/// Creates the document of an imported result, with verdicts.
 fn document(imported: ImportedResult, file: &str) -> Result<RunDocument, Error> {
     let ImportedResult { program, environment, spans, notes, failed_because, incomplete_because } = imported;
     if spans.iter().all(|span| span.targets.is_empty() || span.seconds <= 0.0) {
@@ -456,7 +456,7 @@ fn document(imported: ImportedResult, file: &str) -> Result<RunDocument, Error> 
             total: total.sides(seconds, of_span.as_ref()),
             ..RunSpan::default()
         });
-        // Only a result of one span has counts of the devices.
+        // Only results of one span have device counters.
         storage = of_span;
         whole = if number == 0 { span.total } else { whole.and(&span.total) };
     }
@@ -465,11 +465,11 @@ fn document(imported: ImportedResult, file: &str) -> Result<RunDocument, Error> 
     Ok(document)
 }
 
-/// Name of what fio writes to without a device.
+/// Name of the target of `ioengine=null`.
 const NULL_DEVICE: &str = "ioengine=null";
 
 impl Figures {
-    /// Returns the figures of what moved data, with their times together.
+    /// Creates the figures of these directions, with their combined distribution.
     pub(crate) fn from_directions(
         read: DirectionFigures,
         write: DirectionFigures,
@@ -480,19 +480,19 @@ impl Figures {
         Self { distribution: figures.moved().distribution, ..figures }
     }
 
-    /// Returns reads, writes, trims and what is none of these by its name, together.
+    /// Returns the combined figures of all directions.
     fn moved(&self) -> DirectionFigures {
         let all = [&self.read, &self.write, &self.trim, &self.mixed].into_iter().cloned();
         all.reduce(DirectionFigures::and).unwrap_or_default()
     }
 
-    /// Adds a flush after each write, which the times of the writes include.
+    /// Adds a flush after each write, included in the latencies of the writes.
     pub(crate) fn flush_each_write(&mut self) {
         self.sync.operations = self.write.operations;
         self.durable.clone_from(&self.write.distribution);
     }
 
-    /// Adds operations that failed: to the direction that was used, if it was one alone.
+    /// Adds failed operations: to the only direction in use, or to `mixed` if there are several.
     pub(crate) fn add_errors(&mut self, errors: u64) {
         let used = [&self.read, &self.write, &self.trim].map(|side| side.operations > 0);
         let side = match used {
@@ -504,7 +504,7 @@ impl Figures {
         side.errors = side.errors.saturating_add(errors);
     }
 
-    /// Returns both together.
+    /// Combines the figures of two targets or spans.
     pub(crate) fn and(self, other: &Self) -> Self {
         let moved = DirectionFigures { distribution: self.distribution.clone(), ..self.moved() };
         let others = DirectionFigures { distribution: other.distribution.clone(), ..other.moved() };
@@ -552,19 +552,20 @@ impl Figures {
 }
 
 impl DirectionFigures {
-    /// Returns what is expected in place of no bytes; `None` if there are some, or none can be.
+    /// Returns an error message if operations moved no bytes; `None` if plausible.
     pub(crate) fn missing_bytes(&self) -> Option<String> {
         (self.operations > 0 && self.bytes == 0)
             .then(|| format!("expected the bytes of {} operations, none of which failed", self.operations))
     }
 
-    /// Returns what is expected in place of no operations; `None` if there are some, or none can be.
+    /// Returns an error message if bytes were moved without operations; `None` if plausible.
     pub(crate) fn missing_operations(&self) -> Option<String> {
         (self.bytes > 0 && self.operations == 0)
             .then(|| format!("expected the operations that moved {} bytes", self.bytes))
     }
 
-    /// Returns what no machine can have done in `seconds`; `None` if the time was too short to be measured.
+    /// Returns an error message if the rates over `seconds` are impossible; `None` if plausible or `seconds`
+    /// is 0.
     pub(crate) fn impossible_rate(&self, seconds: f64) -> Option<String> {
         let counts = [(self.operations, "operations"), (self.bytes, "bytes")];
         let mut of = counts.iter().zip(RATES_MAX).filter(|_| seconds > 0.0);
@@ -615,14 +616,15 @@ impl DirectionFigures {
     }
 }
 
-/// Returns a time as DiskSpd prints it, `2023/05/04 10:11:12 UTC`, as RFC 3339; any other text as it is.
+/// Converts a time as printed by DiskSpd, `2023/05/04 10:11:12 UTC`, to RFC 3339. Returns other text
+/// unchanged.
 pub(crate) fn start_time(text: &str) -> String {
     let time = jiff::civil::DateTime::strptime("%Y/%m/%d %H:%M:%S UTC", text.trim());
     let time = time.and_then(|time| time.to_zoned(jiff::tz::TimeZone::UTC));
     time.map_or_else(|_| text.to_owned(), |time| time.timestamp().to_string())
 }
 
-/// Describes in words what a job does: `random writes of 8192 bytes`.
+/// Describes a job: `random writes of 8192 bytes`.
 pub(crate) fn description(random: bool, write_percent: u64, block: u64) -> String {
     let order = if random { "random" } else { "sequential" };
     let what = match write_percent {

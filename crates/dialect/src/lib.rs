@@ -1,9 +1,9 @@
-//! The languages of workloads: plumb's own, DiskSpd, SQLIO and fio. Each describes a [`Scenario`] and prints
-//! its result.
+//! Dialects: the command lines and outputs of plumb itself, DiskSpd, SQLIO and fio. Each describes a
+//! [`Scenario`] and formats its result.
 //!
-//! A dialect is two pure translations. In: arguments or a file become a scenario, or an error that names the
-//! argument or the line. Out: a scenario and its [`SpanResult`](plumb_load::SpanResult)s become the text, XML
-//! or JSON that existing parsers read. Nothing here opens a device.
+//! A dialect consists of two pure translations. Input: arguments or a file become a scenario, or an error
+//! that names the argument or line. Output: a scenario and its [`SpanResult`](plumb_load::SpanResult)s become
+//! text, XML or JSON for existing parsers. No device is opened here.
 
 pub mod diskspd;
 pub mod error;
@@ -19,11 +19,11 @@ pub use machine::{Machine, ProcessorPlace};
 
 use plumb_workload::Scenario;
 
-/// Meaning of a command line or file.
+/// Translation of a command line or file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Meaning {
     /// Scenario to run.
     pub scenario: Scenario,
-    /// Notes that the user should be given once: what is different here, or has no meaning here.
+    /// Notes for the user, each given once: options that differ here or have no effect.
     pub notes: Vec<String>,
 }

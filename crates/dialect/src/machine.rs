@@ -1,55 +1,55 @@
-//! Facts of the machine that a dialect must know: passed in, so that translations stay pure.
+//! Facts about the machine that dialects need, passed as arguments so that translations stay pure.
 
-/// Place of a processor.
+/// Position of a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessorPlace {
     /// Number of the processor.
     pub number: u32,
-    /// The core that it is a thread of, unique in its socket.
+    /// Core of the processor, unique in its socket.
     pub core: u32,
-    /// The socket.
+    /// Socket of the processor.
     pub socket: u32,
-    /// The memory node.
+    /// NUMA node of the processor.
     pub node: u32,
 }
 
-/// Facts of this machine and this run.
+/// Facts about the machine and the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
     /// Name of the machine.
     pub host: String,
-    /// The processors that this process may use, by number.
+    /// Processors that this process may use.
     pub processors: Vec<u32>,
-    /// Where those of the machine are, as far as it says so.
+    /// Positions of all processors, where the kernel reports them.
     pub topology: Vec<ProcessorPlace>,
-    /// The cpufreq governor; `None` if there is none.
+    /// cpufreq governor; `None` without cpufreq.
     pub governor: Option<String>,
-    /// The memory page in bytes.
+    /// Size of a memory page in bytes.
     pub page_bytes: u64,
-    /// Memory in bytes.
+    /// Size of the memory in bytes.
     pub memory_bytes: u64,
-    /// The kernel, as uname says.
+    /// Kernel release, as by uname(1).
     pub kernel: String,
-    /// Milliseconds since the machine started: DiskSpd's seed for a bare `-z`.
+    /// Milliseconds since boot: DiskSpd's seed for `-z` without a value.
     pub uptime_ms: u64,
-    /// When the run began, RFC 3339, UTC.
+    /// Start of the run, RFC 3339 in UTC.
     pub started_at: String,
-    /// Time when the run began, in seconds since 1970.
+    /// Start of the run, in seconds since 1970.
     pub started_unix: u64,
-    /// Time when the run began, in milliseconds since 1970.
+    /// Start of the run, in milliseconds since 1970.
     pub started_unix_ms: u64,
-    /// Seconds by which local time was then ahead of UTC; negative in the west.
+    /// Offset of local time from UTC at the start, in seconds; negative west of Greenwich.
     pub zone_offset_seconds: i32,
-    /// The version of plumb.
+    /// Version of plumb.
     pub version: String,
-    /// When this program was made, as `2026/01/31`.
+    /// Date of this build, as `2026/01/31`.
     pub version_date: String,
-    /// The command line as typed.
+    /// Command line as typed.
     pub argv: Vec<String>,
 }
 
 impl Machine {
-    /// Returns how many different values of `of` its processors have.
+    /// Returns the number of distinct values of `of` among the processors.
     pub(crate) fn count_of<K: Ord>(&self, of: impl Fn(&ProcessorPlace) -> K) -> usize {
         self.topology.iter().map(of).collect::<std::collections::BTreeSet<K>>().len()
     }

@@ -1,11 +1,11 @@
-//! Processors by number, as every dialect names them.
+//! Lists of processors, common to all dialects.
 
 use crate::Machine;
 
-/// More processors than any machine has: a range is written out, and must not fill the memory.
+/// Upper bound on the number of processors. A range is expanded, and must not exhaust memory.
 const PROCESSORS_MAX: u64 = 1 << 16;
 
-/// Parses numbers and ranges of them: `0-3,8`. `None` if it is no such list.
+/// Parses numbers and ranges: `0-3,8`. `None` for other text.
 pub(crate) fn of_list(text: &str, separators: &[char]) -> Option<Vec<u32>> {
     let mut processors = Vec::new();
     for part in text.split(separators) {
@@ -20,15 +20,15 @@ pub(crate) fn of_list(text: &str, separators: &[char]) -> Option<Vec<u32>> {
     Some(processors)
 }
 
-/// Returns the bits of a number: `0x5` is processors 0 and 2.
+/// Returns the processors of a bit mask: `0x5` is processors 0 and 2.
 pub(crate) fn of_mask(mask: u64) -> Vec<u32> {
     (0..64).filter(|bit| mask >> bit & 1 == 1).collect()
 }
 
-/// Refuses processors on which this process may not run.
+/// Checks that this process may run on `processors`.
 ///
 /// # Errors
-/// The first of them, and which there are.
+/// The first other processor, and the list of those allowed.
 pub(crate) fn check(processors: &[u32], machine: &Machine) -> Result<(), String> {
     let Some(missing) = processors.iter().find(|number| !machine.processors.contains(number)) else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! How a scenario is said: the words that differ from the defaults.
+//! Conversion of a scenario to words: those that differ from the defaults.
 
 use std::num::NonZeroU32;
 
@@ -14,7 +14,7 @@ use super::vocabulary::{SyncKind, Weights};
 use super::words::{Value, Words};
 
 impl Words {
-    /// The words for what a span says of all its jobs.
+    /// Returns the words for a span as a whole.
     pub(super) fn of_span(span: &Span) -> Self {
         let mut words = Self::default();
         words.say_unless("warmup", &span.warmup, &Warmup::For(Nanos::ZERO));
@@ -78,7 +78,7 @@ impl Words {
         self.say_unless("engine", &opening.engine, &defaults::OPENING.engine);
         let changes_flush = opening.flush != defaults::OPENING.flush;
         self.say_some("sync-kind", changes_flush.then_some(SyncKind::Call(opening.flush)));
-        // A kind alone would promise a sync that never comes.
+        // A kind of sync without a count would promise a sync that never occurs.
         let never = (changes_flush && !durability.flush_at_end).then_some(0);
         self.say_some("sync-every", durability.flush_every.map(NonZeroU32::get).or(never));
         self.say_flag("sync-at-end", durability.flush_at_end);

@@ -1,22 +1,21 @@
-//! Words of other programs that people type by habit, and what plumb says instead: the table is
-//! `foreign.txt`.
+//! Options of other programs that users type by habit, and plumb's equivalents. The table is `foreign.txt`.
 
 use plumb_text::shell_word;
 
 use super::table::{self, Takes};
 
-/// A word of another program.
+/// An option of another program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Foreign {
     /// Argument as typed, with its value.
     pub typed: String,
-    /// The program whose word it is.
+    /// Program to which the option belongs.
     pub program: &'static str,
-    /// Words of plumb that say it; in parentheses if there is nothing to be said.
+    /// Equivalent words of plumb, or a remark in parentheses.
     pub native: String,
 }
 
-/// Returns the words of other programs among `arguments`, and the same line in plumb's own words.
+/// Returns the options of other programs among `arguments`, and the same command line in plumb's own words.
 pub fn translate(arguments: &[String]) -> (Vec<Foreign>, Vec<String>) {
     let (mut found, mut line) = (Vec::new(), Vec::new());
     let mut arguments = arguments.iter().peekable();
@@ -30,19 +29,19 @@ pub fn translate(arguments: &[String]) -> (Vec<Foreign>, Vec<String>) {
         line.extend((!foreign.native.starts_with('(')).then(|| foreign.native.clone()));
         found.push(foreign);
     }
-    // A mix that is said by itself stands for the even one.
+    // An explicit mix replaces the even one.
     if line.iter().any(|native| native.starts_with("--write ")) {
         line.iter_mut().for_each(|native| *native = native.replace(" --write 50", ""));
     }
     (found, line)
 }
 
-/// Returns the word of ours that another program calls `name`.
+/// Returns plumb's word for the option `name` of another program.
 pub(super) fn meant(name: &str) -> Option<&'static str> {
     lookup(name)?.1.strip_prefix("--")?.split(' ').next()
 }
 
-/// Returns what `program` calls our word: by the line that says it alone, else by one that says it too.
+/// Returns the option of `program` for plumb's word `word`, preferably one that sets nothing else.
 pub(super) fn called(program: &str, word: &str) -> Option<&'static str> {
     let section = include_str!("foreign.txt").split_once(&format!("[{program}]\n"))?.1;
     let lines = section.lines().take_while(|line| !line.starts_with('['));
@@ -53,12 +52,12 @@ pub(super) fn called(program: &str, word: &str) -> Option<&'static str> {
     Some(names.split(' ').next()?.trim_end_matches("{}"))
 }
 
-/// Returns what is meant by `typed`, and whether `next`, the argument after it, is its value.
+/// Returns the equivalent of `typed`, and whether the argument `next` is its value.
 fn find(typed: &str, next: Option<&str>) -> Option<(Foreign, bool)> {
     let letters = typed.strip_prefix('-')?;
     let word = letters.trim_start_matches('-');
     let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
-    // A flag of ours with a value is theirs: --direct=1.
+    // A plumb flag typed with a value belongs to another program: --direct=1.
     if table::find(name).is_some_and(|ours| value.is_none() || !matches!(ours.takes, Takes::Nothing)) {
         return None;
     }
@@ -79,7 +78,7 @@ fn find(typed: &str, next: Option<&str>) -> Option<(Foreign, bool)> {
     Some((Foreign { typed, program, native: filled(native, given) }, taken.is_some()))
 }
 
-/// Returns the program that has this word, and what plumb says instead.
+/// Returns the program that has the option `word`, and plumb's equivalent.
 fn lookup(word: &str) -> Option<(&'static str, &'static str)> {
     let mut program = "";
     for line in include_str!("foreign.txt").lines().filter(|line| !line.starts_with('#')) {
@@ -94,7 +93,7 @@ fn lookup(word: &str) -> Option<(&'static str, &'static str)> {
     None
 }
 
-/// Returns what plumb says, with the value in its place.
+/// Returns the equivalent with the value inserted.
 fn filled(native: &str, value: Option<&str>) -> String {
     let word = native.trim_start_matches('-').split(' ').next().and_then(table::find);
     let value = value.unwrap_or(word.map_or("TARGET", |word| word.value_name));

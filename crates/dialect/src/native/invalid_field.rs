@@ -1,4 +1,4 @@
-//! From a field of a scenario that makes no sense to the word that said it.
+//! Mapping of an invalid field of a scenario to the word that set it.
 
 use plumb_workload::{Invalid, Scenario};
 
@@ -7,8 +7,8 @@ use super::words::Words;
 use super::{foreign, table};
 use crate::Error;
 
-/// Fields of a job and of a span by their beginnings, and the words that may have said them, likeliest first.
-/// Any other is called like its word.
+/// Prefixes of field names of jobs and spans, and the words that may have set them, likeliest first. Other
+/// fields have the name of their word.
 const FIELDS: [(&str, &[&str]); 29] = [
     ("targets[", &["weights", "targets"]),
     ("opening.engine", &["engine", "mapped"]),
@@ -41,18 +41,18 @@ const FIELDS: [(&str, &[&str]); 29] = [
     ("jobs", &["targets"]),
 ];
 
-/// Place of an invalid field: its span, its job, and what is left of its name.
+/// An invalid field: its span, its job, and the rest of its name.
 pub(crate) struct InvalidField {
-    /// The number of the span.
+    /// Index of the span.
     pub(crate) span: usize,
-    /// The number of the job in it; the first if it is about the span.
+    /// Index of the job in the span; 0 for a field of the span.
     pub(crate) job: usize,
     field: String,
     invalid: Invalid,
 }
 
 impl InvalidField {
-    /// Takes the name of a field of a scenario apart.
+    /// Parses the name of a field of a scenario.
     pub(crate) fn from_invalid(invalid: Invalid) -> Self {
         let (span, rest) = numbered(&invalid.field, "spans[");
         let (job, rest) = numbered(rest, "jobs[");
@@ -60,14 +60,14 @@ impl InvalidField {
         Self { span: span.unwrap_or(0), job: job.unwrap_or(0), field, invalid }
     }
 
-    /// Returns the word that the field is called like, or the first around it: `steady` of
+    /// Returns the word with the name of the field or of its longest prefix: `steady` for
     /// `steady.rounds_max`.
     fn namesake(&self) -> Option<&'static str> {
         let mut fields = self.field.split('.');
         fields.find_map(|field| table::find(&field.replace('_', "-"))).map(|word| word.name)
     }
 
-    /// Returns the words that may have said it, likeliest first.
+    /// Returns the words that may have set the field, likeliest first.
     fn words(&self) -> Vec<&'static str> {
         match FIELDS.iter().find(|(field, _)| self.field.starts_with(field)) {
             Some((_, words)) => words.to_vec(),
@@ -75,29 +75,29 @@ impl InvalidField {
         }
     }
 
-    /// Returns the error of the word among those that are said; else of the one that would say it.
+    /// Returns the error, attributed to one of the words in `said` if possible, else to the likeliest word.
     pub(super) fn error(self, said: &Words) -> WordError {
         let words = self.words();
         let word = words.iter().find(|word| said.has(word)).unwrap_or(&words[0]);
         WordError::unexpected(word, self.invalid.value, self.invalid.expected)
     }
 
-    /// Returns what `program` calls the words that may have said it, likeliest first.
+    /// Returns the options of `program` that may have set the field, likeliest first.
     pub(crate) fn called_in(&self, program: &str) -> Vec<&'static str> {
         self.words().iter().filter_map(|word| foreign::called(program, word)).collect()
     }
 
-    /// Returns the problem for people who typed the words of `program`.
+    /// Returns the problem in the terms of `program`.
     pub(crate) fn problem_in(&self, program: &str) -> String {
         let word = self.called_in(program).first().copied().unwrap_or_else(|| self.words()[0]);
         format!("{word} is {}: expected {}", self.invalid.value, self.invalid.expected)
     }
 }
 
-/// Checks that a scenario that was typed in the words of `program` can be run; the error names the target.
+/// Checks a scenario that was typed for `program`; the error names the target.
 ///
 /// # Errors
-/// The first field that makes no sense.
+/// The first invalid field.
 pub(crate) fn check(scenario: &Scenario, program: &str) -> Result<(), Error> {
     scenario.validate().map_err(|invalid| {
         let field = InvalidField::from_invalid(invalid);

@@ -1,4 +1,4 @@
-//! The words of one table of a file: of the file itself, a span, or a job.
+//! Words of one table of a TOML file: the file itself, a span, or a job.
 
 use plumb_text::nearest;
 use toml::de::{DeTable, DeValue};
@@ -11,28 +11,28 @@ use super::word_error::WordError;
 use super::words::{Value, Words};
 use crate::{Error, may_be_suggested};
 
-/// Words with the places where they stand.
+/// Words with their positions.
 #[derive(Debug, Clone)]
 pub(super) struct Layer {
     pub(super) words: Words,
-    /// Start of the table: the place of a word that is not said.
+    /// Position of the table, for words that are not in it.
     place: String,
-    /// Where each word stands; nowhere if it was typed.
+    /// Position of each word; `None` if it was typed on the command line.
     places: Vec<(&'static str, Option<String>)>,
 }
 
-/// Subject of a table.
+/// Kind of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// All that is in the file, or a span.
+    /// The file or a span.
     Span,
-    /// One of the jobs of a span.
+    /// A job of a span.
     Job,
 }
 
 impl Layer {
-    /// Returns the words of `table`, which begins at `place`; each is known, has a value of its kind, and
-    /// contradicts no other. `inner` are the keys that hold further tables.
+    /// Parses the words of `table` at `place`: known words with valid values and without contradictions.
+    /// `inner` are the keys of nested tables.
     pub(super) fn of_table(
         table: &DeTable<'_>,
         place: String,
@@ -57,20 +57,20 @@ impl Layer {
         Ok(layer)
     }
 
-    /// Returns these words, and of `outer` those that they neither replace nor contradict.
+    /// Returns these words, with those of `outer` that they neither replace nor contradict as defaults.
     pub(super) fn within(&self, outer: &Self) -> Self {
         let words = self.words.within(&outer.words);
         let places = self.places.iter().chain(&outer.places).cloned().collect();
         Self { words, place: self.place.clone(), places }
     }
 
-    /// Returns these words, and those that were typed in the place of what they replace or contradict.
+    /// Returns these words with the `typed` ones replacing those of the same name or in contradiction.
     pub(super) fn under(&self, typed: &Words) -> Self {
         let places = typed.words().map(|word| (word, None)).collect();
         Self { words: typed.clone(), place: self.place.clone(), places }.within(self)
     }
 
-    /// Returns the error with the place where its word stands, or would.
+    /// Returns the error with the position of its word.
     pub(super) fn located(&self, error: &WordError) -> Error {
         match self.places.iter().find(|(said, _)| *said == error.word) {
             Some((_, None)) => error.typed(),
@@ -97,7 +97,7 @@ fn find_word(name: &str, place: &str, scope: Scope, inner: &[&str]) -> Result<&'
     })
 }
 
-/// Returns what a file says of `word`; `None` if it is not what the word takes.
+/// Parses the value of `word`; `None` if it has the wrong form.
 fn value_of(word: &Word, value: &DeValue<'_>) -> Option<Value> {
     let text = |value: &DeValue<'_>| value.as_str().map(str::to_owned);
     match word.takes {
@@ -112,7 +112,7 @@ fn value_of(word: &Word, value: &DeValue<'_>) -> Option<Value> {
     }
 }
 
-/// Returns strings and numbers as text, and arrays of them with commas.
+/// Returns strings and numbers as text, and arrays of them separated by commas.
 fn text_of(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.clone().into_owned()),

@@ -1,6 +1,6 @@
-//! From a place in a text to its line.
+//! Line numbers of positions in a text.
 
-/// Where the lines of a file begin.
+/// Starts of the lines of a file.
 pub(super) struct Lines<'a> {
     file: &'a str,
     text: &'a str,
@@ -8,18 +8,18 @@ pub(super) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Finds the lines of `text`, which is called `file`.
+    /// Creates the line table of `text` from the file `file`.
     pub(super) fn new(file: &'a str, text: &'a str) -> Self {
         let starts = text.match_indices('\n').map(|(newline, _)| newline + 1).collect();
         Self { file, text, starts }
     }
 
-    /// Returns `file:line` of a byte of the text, from 1.
+    /// Returns `file:line` of a byte offset, lines counted from 1.
     pub(super) fn place(&self, byte: usize) -> String {
         format!("{}:{}", self.file, self.starts.partition_point(|start| *start <= byte) + 1)
     }
 
-    /// Returns what stands there, cut to a short line.
+    /// Returns the text at `span`, shortened to one line.
     pub(super) fn quote(&self, span: std::ops::Range<usize>) -> String {
         const SHOWN: usize = 60;
         let text = self.text.get(span).unwrap_or_default();

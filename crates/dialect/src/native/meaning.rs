@@ -1,4 +1,4 @@
-//! Translates the words of `plumb load` into a scenario.
+//! Translation of words to a scenario.
 
 use std::num::NonZeroU32;
 
@@ -19,7 +19,7 @@ use crate::{Error, Meaning};
 
 type WordResult<T> = Result<T, WordError>;
 
-/// The words that open targets.
+/// Values of the word for caching.
 pub(super) const CACHING: [(&str, Caching); 4] = [
     ("cached", Caching::Cached),
     ("drop-behind", Caching::DropBehind),
@@ -28,11 +28,11 @@ pub(super) const CACHING: [(&str, Caching); 4] = [
 ];
 
 impl Words {
-    /// Translates a command line of these words: one span of one job. The seed is `default_seed` unless it is
-    /// said.
+    /// Translates the words of a command line to one span with one job. `default_seed` applies unless the
+    /// words contain a seed.
     ///
     /// # Errors
-    /// Names the word, its value and what was expected.
+    /// Names the word, its value and the expected form.
     pub fn meaning(&self, default_seed: u64) -> Result<Meaning, Error> {
         rules::check_agreement(self).map_err(|error| error.typed())?;
         let job = self.job(default_seed).map_err(|error| error.typed())?;
@@ -41,7 +41,7 @@ impl Words {
         Ok(Meaning { scenario, notes: Vec::new() })
     }
 
-    /// Returns the span that these words describe, with `jobs`.
+    /// Returns the span of these words, with `jobs`.
     pub(super) fn span(&self, jobs: Vec<Job>) -> Span {
         Span {
             warmup: self.value("warmup").unwrap_or(Warmup::For(Nanos::ZERO)),
@@ -53,7 +53,7 @@ impl Words {
         }
     }
 
-    /// Returns the job that these words describe. Whether it is a valid one is for the scenario to say.
+    /// Returns the job of these words. The scenario validates it.
     pub(super) fn job(&self, default_seed: u64) -> WordResult<Job> {
         rules::check_completeness(self)?;
         let targets = self.target_uses()?;

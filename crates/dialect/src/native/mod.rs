@@ -1,15 +1,14 @@
-//! plumb's own words: the flags of `plumb load`, and the same words in a TOML file.
+//! plumb's own dialect: words, which are the flags of `plumb load` and the keys of its TOML files.
 //!
-//! [`Words`] is what was typed, in either form; [`Words::meaning`] and [`read()`] say what it means, and
-//! [`write()`] says any scenario in these words, whatever language it was typed in. A word that is not said
-//! has its default, which is what [`write()`] leaves out: 4 KiB random reads past the page cache, one thread,
-//! depth 1, for 30 seconds.
+//! [`Words`] holds words from either source; [`Words::meaning`] and [`read()`] translate them to a scenario,
+//! and [`write()`] formats any scenario as words, whatever its dialect. [`write()`] omits words with default
+//! values. The default is 4 KiB random reads without the page cache, one thread, depth 1, for 30 seconds.
 //!
-//! A file holds words at its top, which is one job; or `[[job]]` tables, which run at the same time; or
-//! `[[span]]` tables, which follow one another, each with words or with `[[span.job]]` tables. Words of a
-//! file or of a span are defaults for the jobs in it, and give way to words of a job that contradict them.
+//! A file contains words at top level, which form one job; or `[[job]]` tables, which run at the same time;
+//! or `[[span]]` tables, which run one after another, each with words or with `[[span.job]]` tables. Words of
+//! a file or span are defaults for the jobs in it; words of a job replace those that they contradict.
 //!
-//! Invariant: `read(&write(&scenario))` gives the same scenario, to the last bit, for every valid scenario.
+//! Invariant: `read(&write(&scenario))` returns the same scenario, to the last bit, for every valid scenario.
 
 mod defaults;
 mod describe;

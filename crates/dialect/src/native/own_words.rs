@@ -1,12 +1,12 @@
-//! Answer to words of other programs: the same in plumb's own words.
+//! Advice for users who type options of other programs: the equivalent words of plumb.
 
 use super::foreign::{Foreign, translate};
 
-/// Names of programs whose command lines plumb runs as they are, each with the command that does.
+/// Programs whose command lines plumb accepts, each with the plumb command that runs them.
 const PROGRAMS: [(&str, &str); 2] = [("fio", "fio"), ("DiskSpd", "diskspd")];
 
-/// Says in lines what words of other programs among the arguments of `plumb load` or `plumb check` are in
-/// plumb's own; `None` if there are none, or it is another command.
+/// Returns lines that translate options of other programs among the arguments of `plumb load` or `plumb
+/// check`; `None` if there are none, or for other commands.
 pub fn in_own_words(command: &str, arguments: &[String]) -> Option<String> {
     let (found, line) = translate(arguments);
     let said = match command {
@@ -24,7 +24,7 @@ pub fn in_own_words(command: &str, arguments: &[String]) -> Option<String> {
     Some(format!("{said}\n\n{}", runs.collect::<String>()))
 }
 
-/// Returns the word for a check, which has no words for a load: it has one of its own.
+/// Returns the translation for `plumb check`, which accepts no words of a load.
 fn of_check(one: &Foreign) -> Foreign {
     let native = one.native.replace("--duration", "--seconds");
     let is_taken = native.starts_with('(') || native.starts_with("--seconds") || !native.starts_with("--");

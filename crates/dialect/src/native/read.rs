@@ -1,4 +1,4 @@
-//! A scenario from a TOML file.
+//! Reading of a scenario from TOML.
 
 use plumb_workload::{Job, Scenario, Span};
 use toml::Spanned;
@@ -11,20 +11,19 @@ use super::rules;
 use super::words::Words;
 use crate::Error;
 
-/// Reads the scenario that `text` describes; `file` is its name in errors. Jobs that say no seed have
-/// `default_seed`.
+/// Reads the scenario in `text`; `file` is its name in errors. Jobs without a seed get `default_seed`.
 ///
 /// # Errors
-/// Names `file:line`, the word, its value and what was expected.
+/// Names `file:line`, the word, its value and the expected form.
 pub fn read(text: &str, file: &str, default_seed: u64) -> Result<Scenario, Error> {
     read_under(text, file, &Words::default(), default_seed)
 }
 
-/// Reads a scenario as [`read`] does, with the words that were `typed` beside the name of the file: they hold
-/// in every span and job, in the place of what the file says.
+/// Reads a scenario as [`read`] does, with words that were `typed` together with the file name. They replace
+/// words of the file in every span and job.
 ///
 /// # Errors
-/// As [`read`], and names the flag where it is a typed word that makes no sense.
+/// Fails as [`read`]; names the flag if a typed word is invalid.
 pub fn read_under(text: &str, file: &str, typed: &Words, default_seed: u64) -> Result<Scenario, Error> {
     rules::check_agreement(typed).map_err(|error| error.typed())?;
     let lines = Lines::new(file, text);
@@ -45,7 +44,7 @@ struct Reader<'a> {
     default_seed: u64,
 }
 
-/// A span, and the words of each of its jobs.
+/// A span, and the words of its jobs.
 type SpanLayers = (Span, Vec<Layer>);
 
 impl Reader<'_> {
@@ -65,7 +64,7 @@ impl Reader<'_> {
         spans.into_iter().map(read).collect()
     }
 
-    /// Returns the span of a table with `words`, those around it included.
+    /// Returns the span of a table; `words` includes those of enclosing tables.
     fn span(&self, table: &DeTable<'_>, words: &Layer) -> Result<SpanLayers, Error> {
         let layers = match self.tables(table, "job")? {
             None => vec![words.under(self.typed)],
@@ -85,7 +84,7 @@ impl Reader<'_> {
         layer.words.job(self.default_seed).map_err(|error| layer.located(&error))
     }
 
-    /// Returns the `[[key]]` tables in `table` with their places; `None` if there is no such key.
+    /// Returns the `[[key]]` tables in `table` with their positions; `None` without that key.
     fn tables<'t, 'i>(
         &self,
         table: &'t DeTable<'i>,

@@ -1,9 +1,9 @@
-//! Rules of the words that contradict each other, and of those that mean nothing without another.
+//! Rules about combinations of words: contradictions and prerequisites.
 
 use super::word_error::WordError;
 use super::words::Words;
 
-/// Any of the first with any of the second.
+/// Each of the first words contradicts each of the second.
 const CONTRADICTIONS: [(&str, &str); 9] = [
     ("random", "sequential stride walk"),
     ("align distribution random-percent run-length", "sequential stride walk"),
@@ -16,12 +16,12 @@ const CONTRADICTIONS: [(&str, &str); 9] = [
     ("trace trace-speed trace-scale trace-align trace-skip", TRACE_SAYS),
 ];
 
-/// Words for what a trace says, or what a replay cannot do.
+/// Words that a trace determines, or that a replay does not support.
 const TRACE_SAYS: &str = "append weights offset length division block-size write-block-size trim-block-size write trim \
     random sequential stride walk align distribution random-percent run-length verify sync-at-end \
     dsync depth-shared same-threads threads rate arrival burst pause count bytes";
 
-/// The first means nothing without one of the others.
+/// The first word requires one of the others.
 const NEEDS: [(&str, &str); 10] = [
     ("weights", "depth-shared"),
     ("sync-kind", "sync-every sync-at-end"),
@@ -35,14 +35,14 @@ const NEEDS: [(&str, &str); 10] = [
     ("trace-skip", "trace"),
 ];
 
-/// Returns true if `inherited`, a default, gives way to one of the words that are said nearer by.
+/// Returns true if the default `inherited` yields to one of the more specific words `said`.
 pub(super) fn gives_way(inherited: &str, said: &Words) -> bool {
     let has = |words: &str| words.split(' ').any(|word| said.has(word));
     let is_in = |words: &str| words.split(' ').any(|word| word == inherited);
     CONTRADICTIONS.iter().any(|(left, right)| (is_in(left) && has(right)) || (is_in(right) && has(left)))
 }
 
-/// Checks that words given together do not contradict each other.
+/// Checks that no two words contradict each other.
 pub(super) fn check_agreement(said: &Words) -> Result<(), WordError> {
     let find = |words: &'static str| words.split(' ').find(|word| said.has(word));
     for (left, right) in CONTRADICTIONS {
@@ -53,7 +53,7 @@ pub(super) fn check_agreement(said: &Words) -> Result<(), WordError> {
     Ok(())
 }
 
-/// All words of a job together must make sense.
+/// Checks that all prerequisites are met, for the complete words of a job.
 pub(super) fn check_completeness(said: &Words) -> Result<(), WordError> {
     for (word, needed) in NEEDS {
         if said.has(word) && !needed.split(' ').any(|word| said.has(word)) {

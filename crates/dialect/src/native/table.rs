@@ -1,5 +1,5 @@
-//! All words, as data: `words.txt` has their names and help. Flags of `plumb load`, keys of a file and the
-//! manual follow from it.
+//! Table of all words, from `words.txt`. The flags of `plumb load`, the keys of files and the manual derive
+//! from it.
 
 use std::sync::LazyLock;
 
@@ -11,13 +11,13 @@ use plumb_workload::{
 
 use super::vocabulary::{SyncKind, Vocabulary, Weights};
 
-/// One word.
+/// A word.
 pub(super) struct Word {
-    /// The key in a file; the flag has dashes before it.
+    /// Key in a file, and flag without dashes.
     pub(super) name: &'static str,
-    /// Name of its value in the help.
+    /// Name of the value in the help.
     pub(super) value_name: &'static str,
-    /// The heading of the help under which it stands.
+    /// Heading in the help.
     pub(super) heading: &'static str,
     /// One line of help.
     pub(super) help: &'static str,
@@ -25,34 +25,34 @@ pub(super) struct Word {
     pub(super) takes: Takes,
 }
 
-/// Kind of value that a word takes.
+/// Kind of value of a word.
 #[derive(Clone, Copy)]
 pub(super) enum Takes {
-    /// Nothing on a command line, true or false in a file.
+    /// Flag on a command line, boolean in a file.
     Nothing,
     /// Any text.
     Text,
-    /// One or more texts; on a command line those without a flag.
+    /// One or more texts; positional on a command line.
     Texts,
-    /// A value with a form of its own.
+    /// Value of a type with its own form.
     Value(Form),
 }
 
-/// The text form of a type of values.
+/// Text form of a type.
 #[derive(Clone, Copy)]
 pub(super) struct Form {
-    /// Completes the sentence "expected ...".
+    /// Continuation of "expected ..." in messages.
     pub(super) expected: &'static str,
-    /// True if a file holds it as an array.
+    /// True if a file contains it as an array.
     pub(super) is_list: bool,
-    /// All values, where there are few.
+    /// All values, if there are few; else empty.
     pub(super) names: fn() -> Vec<&'static str>,
     /// Function that returns true if a text has this form.
     pub(super) accepts: fn(&str) -> bool,
 }
 
 impl Takes {
-    /// Completes the sentence "expected ...".
+    /// Returns the continuation of "expected ..." in messages.
     pub(super) const fn expected(self) -> &'static str {
         match self {
             Self::Nothing => "true or false",
@@ -63,7 +63,7 @@ impl Takes {
     }
 }
 
-/// The words that are about a span rather than one of its jobs.
+/// Words about a span as a whole.
 pub(super) const SPAN_WORDS: [&str; 5] = ["warmup", "cooldown", "precondition", "steady", "latency-target"];
 
 static WORDS: LazyLock<Vec<Word>> = LazyLock::new(|| {
@@ -81,17 +81,17 @@ static WORDS: LazyLock<Vec<Word>> = LazyLock::new(|| {
     words
 });
 
-/// Returns all words in their order.
+/// Returns all words in order.
 pub(super) fn all() -> &'static [Word] {
     &WORDS
 }
 
-/// Returns the word of this name.
+/// Returns the word `name`.
 pub(super) fn find(name: &str) -> Option<&'static Word> {
     all().iter().find(|word| word.name == name)
 }
 
-/// Returns the kind of value that the word of this name takes.
+/// Returns the kind of value of the word `name`.
 fn takes(name: &str) -> Takes {
     match name {
         "targets" => Takes::Texts,

@@ -1,12 +1,12 @@
-//! Error of a word, before it is known where the word stands.
+//! Error of a word, independent of its position.
 
 use crate::Error;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WordError {
-    /// The word, as files spell it.
+    /// Word without dashes.
     pub(super) word: &'static str,
-    /// Description of what is wrong.
+    /// Problem with the word.
     problem: Problem,
 }
 
@@ -18,17 +18,17 @@ enum Problem {
 }
 
 impl WordError {
-    /// Returns the error that both words cannot hold.
+    /// Returns the error that two words contradict each other.
     pub(super) fn contradiction(word: &'static str, other: &'static str) -> Self {
         Self { word, problem: Problem::Contradicts(other) }
     }
 
-    /// Returns the error that the word means nothing without one of the others.
+    /// Returns the error that `word` requires one of the `others`.
     pub(super) fn need(word: &'static str, others: &'static str) -> Self {
         Self { word, problem: Problem::Needs(others) }
     }
 
-    /// The value makes no sense.
+    /// Returns the error of an invalid value.
     pub(super) fn unexpected(
         word: &'static str,
         found: impl Into<String>,
@@ -38,7 +38,7 @@ impl WordError {
         Self { word, problem }
     }
 
-    /// Returns the error for the command line, where words have dashes.
+    /// Returns the error for the command line, with dashes before words.
     pub(super) fn typed(&self) -> Error {
         let place = if self.word == "targets" { "TARGET".to_owned() } else { format!("--{}", self.word) };
         Error::new(place, self.problem("--"))

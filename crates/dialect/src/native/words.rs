@@ -1,4 +1,4 @@
-//! Words as typed or written, with their values, before it is known what they mean together.
+//! Words with their values, before translation.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
@@ -10,35 +10,35 @@ use super::table::{self, Takes, Word};
 use super::vocabulary::Vocabulary;
 use crate::error::Error;
 
-/// Words with their values, each word once. Each value has the form that its word takes.
+/// Words with values of the right form, each word at most once.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Words(Vec<(&'static str, Value)>);
 
-/// The value of a word.
+/// Value of a word.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
     /// Value of a flag.
     Flag(bool),
-    /// Text form of the value of any other word but the targets.
+    /// Text form of a value.
     Text(String),
-    /// The targets.
+    /// Targets.
     Texts(Vec<String>),
 }
 
 impl Words {
-    /// Returns the words of a line, as they would be typed in a shell: `--random --write 100 'a file'`.
+    /// Parses words in shell syntax: `--random --write 100 'a file'`.
     ///
     /// # Errors
-    /// A quote without its end, a word that there is not, or a value that it does not take.
+    /// An unterminated quote, an unknown word, or an invalid value.
     pub fn of_line(line: &str) -> Result<Self, Error> {
         let arguments = split(line).ok_or_else(|| Error::new(line, "a quote has no end"))?;
         Self::of_arguments(arguments)
     }
 
-    /// Reads the words of a line that is already split into arguments.
+    /// Parses words that are already split into arguments.
     ///
     /// # Errors
-    /// As [`of_line`](Self::of_line).
+    /// Fails as [`of_line`](Self::of_line).
     pub fn of_arguments(arguments: Vec<String>) -> Result<Self, Error> {
         let line = arguments.join(" ");
         let known = Self::augment_args(Command::new("words").no_binary_name(true).disable_help_flag(true));
@@ -53,8 +53,8 @@ impl Words {
         Ok(words)
     }
 
-    /// Returns these words, and of `outer` those that they neither replace nor contradict. A target replaces
-    /// targets and a file of words a file, but neither replaces the other.
+    /// Returns these words, with those of `outer` that they neither replace nor contradict as defaults.
+    /// Targets replace targets and a file replaces a file, but neither replaces the other.
     #[must_use]
     pub fn within(&self, outer: &Self) -> Self {
         let mut words = outer.clone();
@@ -71,13 +71,13 @@ impl Words {
         words
     }
 
-    /// Returns the first word of `outer`, targets aside, that these words replace or contradict.
+    /// Returns the first word of `outer`, except targets, that these words replace or contradict.
     pub fn replaced_of(&self, outer: &Self) -> Option<&'static str> {
         let is_replaced = |word: &str| self.get(word).is_some() || rules::gives_way(word, self);
         outer.words().find(|word| *word != "targets" && is_replaced(word))
     }
 
-    /// Returns the targets that are named.
+    /// Returns the targets.
     pub fn targets(&self) -> Vec<String> {
         match self.get("targets") {
             Some(Value::Texts(targets)) => targets.clone(),
@@ -85,15 +85,15 @@ impl Words {
         }
     }
 
-    /// Returns how long it is measured, if that is said.
+    /// Returns the duration of the measurement, if given.
     pub fn duration(&self) -> Option<Nanos> {
         self.value("duration")
     }
 
-    /// Returns the TOML file that was typed among the targets, if there is one, and the words beside it.
+    /// Returns the TOML file among the targets, if any, and the other words.
     ///
     /// # Errors
-    /// If there are two.
+    /// Fails if there are two files.
     pub fn file(&self) -> Result<Option<(String, Self)>, Error> {
         let (files, targets): (Vec<String>, Vec<String>) =
             self.targets().into_iter().partition(|target| is_file_of_words(target));
@@ -112,11 +112,11 @@ impl Words {
         Ok(Some((file, beside)))
     }
 
-    /// Returns how long and how an application profile is to run, which decides all else itself; with
-    /// `default_seed` unless another one was typed.
+    /// Returns the limits for an application profile, which determines everything else; the seed is
+    /// `default_seed` unless given.
     ///
     /// # Errors
-    /// A word that is about what a profile decides.
+    /// A word that the profile determines.
     pub fn profile_limits(&self, default_seed: u64) -> Result<Limits, Error> {
         const TAKEN: [&str; 5] = ["targets", "duration", "count", "threads", "seed"];
         if let Some(other) = self.words().find(|word| self.has(word) && !TAKEN.contains(word)) {
@@ -133,7 +133,7 @@ impl Words {
         })
     }
 
-    /// Returns all words.
+    /// Returns the names of all words.
     pub(super) fn words(&self) -> impl Iterator<Item = &'static str> {
         self.0.iter().map(|(word, _)| *word)
     }
@@ -142,17 +142,17 @@ impl Words {
         self.0.iter().find(|(said, _)| *said == word).map(|(_, value)| value)
     }
 
-    /// Returns true if `word` is said and not denied.
+    /// Returns true if `word` is present and not negated.
     pub(super) fn has(&self, word: &str) -> bool {
         self.get(word).is_some_and(|value| *value != Value::Flag(false))
     }
 
-    /// Returns true if the flag `word` is denied.
+    /// Returns true if the flag `word` is negated.
     pub(super) fn denies(&self, word: &str) -> bool {
         self.get(word) == Some(&Value::Flag(false))
     }
 
-    /// Returns the text of `word`.
+    /// Returns the text value of `word`.
     pub(super) fn text(&self, word: &str) -> Option<&str> {
         match self.get(word)? {
             Value::Text(text) => Some(text),
@@ -160,12 +160,12 @@ impl Words {
         }
     }
 
-    /// Returns the value of `word`, which takes a `T`.
+    /// Returns the value of `word` as a `T`.
     pub(super) fn value<T: Vocabulary>(&self, word: &str) -> Option<T> {
         self.text(word).and_then(T::parse)
     }
 
-    /// Says `word`, unless `value` is its default.
+    /// Sets `word` unless `value` is the default.
     pub(super) fn say_unless<T: Vocabulary + PartialEq>(
         &mut self,
         word: &'static str,
@@ -177,21 +177,21 @@ impl Words {
         }
     }
 
-    /// Says `word`, if there is a value.
+    /// Sets `word` if there is a value.
     pub(super) fn say_some<T: Vocabulary>(&mut self, word: &'static str, value: Option<T>) {
         if let Some(value) = value {
             self.say(word, Value::Text(value.show()));
         }
     }
 
-    /// Says the flag `word`, if it holds.
+    /// Sets the flag `word` if `holds`.
     pub(super) fn say_flag(&mut self, word: &'static str, holds: bool) {
         if holds {
             self.say(word, Value::Flag(true));
         }
     }
 
-    /// Says `word`, whatever was said of it before.
+    /// Sets `word`, replacing an earlier value.
     #[inline(never)]
     pub(super) fn say(&mut self, word: &'static str, value: Value) {
         match self.0.iter_mut().find(|(said, _)| *said == word) {
@@ -200,17 +200,17 @@ impl Words {
         }
     }
 
-    /// Says the words of `other`.
+    /// Sets all words of `other`.
     pub(super) fn extend(&mut self, other: &Self) {
         other.0.iter().for_each(|(word, value)| self.say(word, value.clone()));
     }
 
-    /// Drops the words that `holds` does not keep.
+    /// Removes the words for which `holds` returns false.
     pub(super) fn retain(&mut self, holds: impl Fn(&str) -> bool) {
         self.0.retain(|(word, _)| holds(word));
     }
 
-    /// Takes out what all of `words` say alike.
+    /// Removes the words that all of `words` have with equal values, and returns them.
     pub(super) fn take_common(words: &mut [&mut Self]) -> Self {
         let Some((first, others)) = words.split_first() else { return Self::default() };
         let mut common = (*first).clone();
@@ -221,14 +221,14 @@ impl Words {
         common
     }
 
-    /// Returns the words as lines of TOML, in their order.
+    /// Formats the words as lines of TOML, in table order.
     pub(super) fn lines(&self) -> String {
         let line = |word: &Word| Some(format!("{} = {}\n", word.name, as_toml(word, self.get(word.name)?)));
         table::all().iter().filter_map(line).collect()
     }
 }
 
-/// Returns a value as a file holds it: whole numbers as such, lists as arrays.
+/// Returns a value in its TOML form: integers as such, lists as arrays.
 fn as_toml(word: &Word, value: &Value) -> toml::Value {
     let number_or_text = |text: &str| match text.parse::<i64>() {
         Ok(number) => toml::Value::Integer(number),
@@ -270,7 +270,7 @@ fn argument(word: &'static Word) -> Arg {
         };
     };
     let argument = argument.value_name(word.value_name);
-    // The alias is the name of this option in `plumb check`.
+    // `plumb check` uses the alias.
     let argument = if word.name == "duration" { argument.visible_alias("seconds") } else { argument };
     let names = (form.names)();
     if !names.is_empty() {
@@ -297,13 +297,12 @@ impl FromArgMatches for Words {
     }
 }
 
-/// Returns true if a target is rather a file of words: it ends in `.toml`, and is no model of a simulated
-/// drive.
+/// Returns true if a target is a file of words: it ends in `.toml` and is not the model of a simulated drive.
 fn is_file_of_words(target: &str) -> bool {
     target.ends_with(".toml") && !target.starts_with("sim:")
 }
 
-/// Returns the arguments of a line, by the quotes of a shell; `None` if a quote has no end.
+/// Splits a line into arguments by the quoting rules of a shell; `None` for an unterminated quote.
 pub fn split(line: &str) -> Option<Vec<String>> {
     let mut arguments = Vec::new();
     let mut argument: Option<String> = None;

@@ -1,11 +1,11 @@
-//! A scenario as a TOML file.
+//! Formatting of a scenario as TOML.
 
 use plumb_workload::Scenario;
 
 use super::words::Words;
 
-/// Returns `scenario` in words, as [`read()`](super::read()) reads them: what differs from the defaults,
-/// sizes and times with their units, and what all jobs have in common first.
+/// Formats `scenario` for [`read()`](super::read()): words that differ from the defaults, with units, those
+/// common to all jobs first.
 pub fn write(scenario: &Scenario) -> String {
     let mut spans: Vec<(Words, Vec<Words>)> = Vec::with_capacity(scenario.spans.len());
     for span in &scenario.spans {
@@ -21,7 +21,7 @@ pub fn write(scenario: &Scenario) -> String {
         if !is_single {
             text += &format!("\n[[span]]\n{}", words.lines());
         }
-        // All that a single job says is common to all jobs.
+        // The words of a single job are all common.
         for job in jobs.iter().filter(|_| jobs.len() > 1) {
             text += &format!("\n[[{}job]]\n{}", if is_single { "" } else { "span." }, job.lines());
         }

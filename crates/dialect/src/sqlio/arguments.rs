@@ -1,4 +1,4 @@
-//! SQLIO's command line. Recalled defaults: `-kR -t1 -s30 -f64 -b2 -BN`, one I/O at a time.
+//! SQLIO's command line. Defaults as far as known: `-kR -t1 -s30 -f64 -b2 -BN`, one I/O at a time.
 
 use std::io;
 
@@ -10,10 +10,10 @@ use crate::error::Error;
 use crate::machine::Machine;
 use crate::processors;
 
-/// Reads a whole command line, without the program's name. `read_file` gives the text of a parameter file.
+/// Parses a command line without the program's name. `read_file` returns the text of a parameter file.
 ///
 /// # Errors
-/// The argument that makes no sense or goes with no other, and why.
+/// The argument that is invalid or in conflict with another, and the reason.
 pub fn parse(
     arguments: &[String],
     machine: &Machine,
@@ -182,7 +182,7 @@ fn buffering(value: &str) -> Result<Buffering, String> {
     )
 }
 
-/// Parses `-a[R[I]]<mask>`: R is each thread on one of them.
+/// Parses `-a[R[I]]<mask>`. R pins each thread to one processor.
 fn affinity(value: &str) -> Result<Affinity, String> {
     let (each, digits) = match value.strip_prefix('R') {
         Some(digits) => (true, digits.strip_prefix('I').unwrap_or(digits)),
@@ -195,7 +195,7 @@ fn affinity(value: &str) -> Result<Affinity, String> {
     })
 }
 
-/// Returns the processors of a mask in hexadecimal, with or without `0x`; none for 0.
+/// Parses a hexadecimal mask of processors, with or without `0x`. Empty for 0.
 pub(super) fn mask(text: &str) -> Result<Vec<u32>, String> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
     let mask = u64::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'));

@@ -1,4 +1,4 @@
-//! Meaning of a SQLIO run on Linux.
+//! Translation of a SQLIO run for Linux.
 //!
 //! | SQLIO | here |
 //! |---|---|
@@ -19,10 +19,10 @@ use crate::error::Error;
 use crate::{Meaning, native};
 
 impl Invocation {
-    /// Translates the run for this machine.
+    /// Translates the run to a scenario.
     ///
     /// # Errors
-    /// What cannot be run here, and why.
+    /// The unsupported option, and the reason.
     pub fn meaning(&self) -> Result<Meaning, Error> {
         let jobs = self.files.iter().enumerate().map(|(place, file)| self.job(file, place)).collect();
         let scenario = Scenario { spans: vec![Span::new(jobs)] };

@@ -1,8 +1,8 @@
-//! SQLIO: its command line, parameter file and output.
+//! SQLIO: command line, parameter file and output.
 //!
-//! SQLIO was retired in 2015. What its switches mean is recalled from its readme and from command lines in
-//! articles, and could not be checked against the program; what is not certain is refused rather than
-//! guessed. The layout of the output follows runs of v1.5.SG that were published.
+//! SQLIO was retired in 2015. Its switches are implemented from its readme and published command lines, and
+//! could not be verified against the program; uncertain ones are refused. The layout of the output follows
+//! published runs of v1.5.SG.
 
 mod arguments;
 mod meaning;
@@ -14,69 +14,69 @@ pub use text::text;
 
 use plumb_workload::Affinity;
 
-/// Text that `-?` prints.
+/// Text printed by `-?`.
 pub const USAGE: &str = include_str!("usage.txt");
 
-/// A run that was asked for.
+/// A run requested on a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invocation {
     /// Writes instead of reads (`-kW`).
     pub writes: bool,
-    /// Measured seconds (`-s`); there is no warm-up.
+    /// Measured time in seconds (`-s`), without a warm-up.
     pub seconds: u32,
-    /// Bytes of an I/O (`-b`, in KiB).
+    /// Size of an I/O in bytes (`-b`, in KiB).
     pub block: u64,
-    /// Where I/Os go (`-f`).
+    /// Order of offsets (`-f`).
     pub pattern: Pattern,
-    /// Outstanding I/Os of each thread (`-o`); 0: one at a time.
+    /// Outstanding I/Os of each thread (`-o`); 0 for one synchronous I/O at a time.
     pub outstanding: u32,
-    /// Blocks that are left out at the start of each file (`-S`).
+    /// Blocks to skip at the start of each file (`-S`).
     pub start_block: u64,
-    /// Caches between the program and the medium (`-B`).
+    /// Caches in use (`-B`).
     pub buffering: Buffering,
     /// Print latencies (`-L`).
     pub latency: bool,
-    /// I/Os of a run (`-i`): makes no difference where it is taken.
+    /// I/Os of a run (`-i`), which has no effect here.
     pub ios_per_run: Option<u32>,
-    /// The parameter file, if there is one (`-F`).
+    /// Parameter file (`-F`).
     pub param_file: Option<String>,
     /// Files to test.
     pub files: Vec<File>,
 }
 
-/// Order of the offsets of I/Os.
+/// Order of offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pattern {
-    /// Each I/O after the end of the one before.
+    /// Each I/O starts at the end of the previous one.
     Sequential,
     /// Random offsets.
     Random,
-    /// Offsets with a distance of this many blocks.
+    /// Offsets at a distance of this many blocks.
     Stripe(u32),
 }
 
-/// Caches between the program and the medium.
+/// Caches in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Buffering {
-    /// Nothing: past the page cache, durable writes (`-BN`).
+    /// None: O_DIRECT and durable writes (`-BN`).
     None,
-    /// All: page cache and the device's cache (`-BY`).
+    /// Page cache and device cache (`-BY`).
     All,
-    /// The device's cache (`-BH`).
+    /// Device cache only (`-BH`).
     Hardware,
-    /// The page cache, but durable writes (`-BS`).
+    /// Page cache, with durable writes (`-BS`).
     Software,
 }
 
-/// A file, or a drive.
+/// A file or drive to test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
     /// Name as typed; a drive is `#N`.
     pub name: String,
-    /// Number of threads that work on it.
+    /// Number of threads.
     pub threads: u32,
-    /// Where they run.
+    /// Placement of the threads.
     pub affinity: Affinity,
-    /// How large it is made, in bytes; `None`: as it is.
+    /// Size of the file to create, in bytes; `None` to leave it unchanged.
     pub size: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! The parameter file of `-F`: a line for each file, `path threads mask sizeMB`; `#` begins a comment.
+//! Parameter file of `-F`: `path threads mask sizeMB` for each file; `#` begins a comment.
 //!
 //! ```text
 //! /data/test.dat 2 0x0 100
@@ -11,13 +11,13 @@ use super::arguments::mask;
 use crate::diskspd;
 use crate::error::Error;
 
-/// The longest file that is read, in bytes.
+/// Maximum length of the file in bytes.
 const LENGTH_MAX: usize = 1 << 20;
 
-/// Reads the text of a parameter file; `file` is its name for errors.
+/// Parses a parameter file; `file` is its name in errors.
 ///
 /// # Errors
-/// The line that makes no sense.
+/// The invalid line.
 pub(super) fn parse(text: &str, file: &str) -> Result<Vec<File>, Error> {
     if text.len() > LENGTH_MAX {
         return Err(Error::new(file, format!("{} bytes: at most {LENGTH_MAX} are read", text.len())));
@@ -42,8 +42,7 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Vec<File>, Error> {
     Ok(files)
 }
 
-/// Returns the line without its comment. `#N` at the start of a line is a drive; any other `#` begins a
-/// comment.
+/// Removes the comment from a line. `#N` at the start of a line is a drive; other `#` begin comments.
 fn comment_cut_off(line: &str) -> &str {
     let drive = line
         .trim_start()

@@ -1,6 +1,5 @@
-//! Results in the layout of SQLIO v1.5.SG: throughput, and with `-L` latencies in whole milliseconds.
-//!
-//! Behind it stands what SQLIO does not have: what the devices beneath were handed.
+//! Output in the layout of SQLIO v1.5.SG: throughput, and with `-L` latencies in whole milliseconds. The
+//! counters of the devices, which SQLIO does not print, follow it.
 
 use std::fmt::Write as _;
 
@@ -10,10 +9,10 @@ use plumb_measure::StorageSide;
 use super::{Buffering, Invocation, Pattern};
 use crate::machine::Machine;
 
-/// The last column of the histogram holds all from so many milliseconds.
+/// Latency in milliseconds at which the last column of the histogram begins.
 const LONGEST_MS: u64 = 24;
 
-/// Returns the result of a run.
+/// Formats the result of a run.
 pub fn text(invocation: &Invocation, result: &SpanResult, machine: &Machine) -> String {
     let mut lines = vec![format!("sqlio v1.5.SG (plumb {})", machine.version)];
     if invocation.latency {

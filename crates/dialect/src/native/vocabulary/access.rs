@@ -1,4 +1,4 @@
-//! Distributions of places, and how a range is divided.
+//! Distributions of offsets, and divisions of a range.
 
 use plumb_block::Bytes;
 use plumb_workload::{Distribution, Division, Zone, ZoneLength};

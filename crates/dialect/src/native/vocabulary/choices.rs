@@ -1,15 +1,15 @@
-//! Values with few possibilities, each with a name.
+//! Values with few named possibilities.
 
 use plumb_workload::{Arrival, DurableWrite, EngineChoice, FlushCall, Layout, PageCache, Priority, Walk};
 
 use super::Vocabulary;
 
-/// How `sync-every` makes writes durable: by a call after them, or by the write itself.
+/// Method of `sync-every`: a call after writes, or durable writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::native) enum SyncKind {
     /// A flush after a number of writes.
     Call(FlushCall),
-    /// One of so many writes is a durable one.
+    /// Every n-th write is a durable one.
     Dsync,
 }
 

@@ -1,4 +1,4 @@
-//! Words for the content of writes.
+//! Content of writes.
 
 use plumb_block::Bytes;
 use plumb_workload::Content;

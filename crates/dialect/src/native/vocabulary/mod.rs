@@ -1,4 +1,4 @@
-//! How each kind of value is said: one text form for the command line and for files.
+//! Text forms of values, common to command lines and files.
 
 mod access;
 mod blocks;
@@ -13,22 +13,22 @@ mod weights;
 pub(super) use choices::SyncKind;
 pub(super) use weights::Weights;
 
-/// Type of a value that a word takes. `parse(show(x))` is `x`, to the last bit.
+/// Type of the value of a word. `parse(show(x))` is `x`, to the last bit.
 pub(super) trait Vocabulary: Sized {
-    /// Completes the sentence "expected ...".
+    /// Continuation of "expected ..." in messages.
     const EXPECTED: &'static str;
-    /// True if a file holds it as an array; on the command line there are commas between the elements.
+    /// True if a file contains it as an array; command lines separate the elements by commas.
     const IS_LIST: bool = false;
 
-    /// Returns all values, where there are few.
+    /// Returns all values, if there are few; else an empty list.
     fn names() -> Vec<&'static str> {
         Vec::new()
     }
 
-    /// Parses `text`; returns `None` if it is not what is expected.
+    /// Parses `text`; `None` if it does not have the expected form.
     fn parse(text: &str) -> Option<Self>;
 
-    /// Returns how it is said.
+    /// Returns the text form.
     fn show(&self) -> String;
 }
 

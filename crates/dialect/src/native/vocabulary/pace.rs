@@ -1,4 +1,4 @@
-//! Rates, warm-ups and latencies to keep.
+//! Rates, warm-ups and latency targets.
 
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{Amount, LatencyTarget, Warmup};
@@ -6,7 +6,7 @@ use plumb_workload::{Amount, LatencyTarget, Warmup};
 use super::Vocabulary;
 use super::quantity::number;
 
-/// Units of bytes per second, largest first: powers of two, so that scaling loses no bit.
+/// Units of bytes per second, largest first. As powers of two they scale without loss.
 const UNITS: [(&str, u64); 5] =
     [("TiB", 1 << 40), ("GiB", Bytes::GIB), ("MiB", Bytes::MIB), ("KiB", Bytes::KIB), ("B", 1)];
 
@@ -24,7 +24,7 @@ impl Vocabulary for Amount {
         let (amount, unit) = text.split_at(split);
         let full = UNITS.into_iter().find(|(name, _)| {
             let name = name.to_ascii_lowercase();
-            // `k`, `kb` and `kib` are all 1024, as sizes are everywhere in plumb.
+            // `k`, `kb` and `kib` all mean 1024, as in all sizes of plumb.
             name == unit || name.replace('i', "") == unit || (name.len() > 1 && name[..1] == *unit)
         });
         full.and_then(|(_, factor)| Some(Self::BytesPerSecond(number(amount)? * factor as f64)))

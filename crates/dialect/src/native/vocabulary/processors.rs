@@ -1,4 +1,4 @@
-//! Where threads run: `each:0,2`, `shared:0-3`, `any`.
+//! Placement of threads: `each:0,2`, `shared:0-3`, `any`.
 
 use plumb_workload::Affinity;
 
@@ -30,7 +30,7 @@ impl Vocabulary for Affinity {
     }
 }
 
-/// Returns the processors in the order given, rising runs as ranges.
+/// Formats processors in order, with increasing runs as ranges.
 fn show_processors(processors: &[u32]) -> String {
     let runs = processors.chunk_by(|one, next| one.checked_add(1) == Some(*next));
     let show = |run: &[u32]| match run {

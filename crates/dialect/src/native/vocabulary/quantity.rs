@@ -38,12 +38,12 @@ impl Vocabulary for Bytes {
     }
 }
 
-/// Returns the size with its unit, always: where a bare number would mean something else.
+/// Formats a size that always has a unit, for places where a bare number means something else.
 pub(super) fn size_with_unit(Bytes(bytes): Bytes) -> String {
     scaled(bytes).unwrap_or_else(|| format!("{bytes}B"))
 }
 
-/// Returns the size in the largest power of 1024 that leaves a whole number.
+/// Formats a size in the largest power of 1024 that divides it.
 fn scaled(bytes: u64) -> Option<String> {
     let units = [(50, "PiB"), (40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
     let (shift, unit) = units.into_iter().find(|(shift, _)| bytes > 0 && bytes.trailing_zeros() >= *shift)?;
@@ -72,7 +72,7 @@ impl Vocabulary for Nanos {
     }
 }
 
-/// Returns a decimal number; neither infinite nor not a number.
+/// Parses a finite decimal number.
 pub(super) fn number(text: &str) -> Option<f64> {
     text.trim().parse().ok().filter(|number: &f64| number.is_finite())
 }

@@ -1,4 +1,4 @@
-//! Each kind of value as people type it, and what is refused.
+//! Values of each type as users type them, and refused ones.
 
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{

@@ -1,4 +1,4 @@
-//! How fast a trace is replayed, and what of it is left out.
+//! Speed of a replay, and operations left out of it.
 
 use plumb_workload::{Skip, TraceSpeed};
 

@@ -1,8 +1,8 @@
-//! How often each target of a shared depth is chosen.
+//! Weights of targets that share a depth.
 
 use super::Vocabulary;
 
-/// One for each target, in their order.
+/// Weights of the targets, in their order.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::native) struct Weights(pub(in crate::native) Vec<u32>);
 
