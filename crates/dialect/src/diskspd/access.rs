@@ -1,11 +1,11 @@
-//! `-r`, `-rs`, `-rd` and `-s`: together they say where I/Os go, in whatever order they were typed.
+//! Offsets of I/Os: the switches `-r`, `-rs`, `-rd` and `-s`, which combine in any order.
 
 use super::distribution::Distribution;
 use super::profile::Target;
 use super::size::{number_within, size};
 use crate::error::Error;
 
-/// Options about offsets so far; each with the argument that gave it.
+/// Offset switches so far, each with its argument.
 #[derive(Debug, Default)]
 pub(super) struct Access {
     random: Option<(String, u64)>,
@@ -21,10 +21,10 @@ struct Stride {
 }
 
 impl Access {
-    /// Adds `-r...`: `typed` is the argument, `value` what follows `-r`.
+    /// Adds `-r...`: `typed` is the argument, `value` the text after `-r`.
     ///
     /// # Errors
-    /// If the value makes no sense, or the same was said before.
+    /// Fails if the value is invalid or repeats a switch.
     pub(super) fn add_random(&mut self, typed: &str, value: &str, block: u64) -> Result<(), Error> {
         let wrong = |problem| Error::new(typed, problem);
         if let Some(percent) = value.strip_prefix('s') {
@@ -45,10 +45,10 @@ impl Access {
         set_once(&mut self.random, typed, align)
     }
 
-    /// Adds `-s...`: `typed` is the argument, `value` what follows `-s`.
+    /// Adds `-s...`: `typed` is the argument, `value` the text after `-s`.
     ///
     /// # Errors
-    /// If the value makes no sense, or the same was said before.
+    /// Fails if the value is invalid or repeats a switch.
     pub(super) fn add_stride(&mut self, typed: &str, value: &str, block: u64) -> Result<(), Error> {
         let (interlocked, length) = match value.strip_prefix('i') {
             Some(length) => (true, length),
@@ -61,10 +61,10 @@ impl Access {
         set_once(&mut self.stride, typed, Stride { length, interlocked })
     }
 
-    /// Puts it all into a target.
+    /// Sets the access of a target.
     ///
     /// # Errors
-    /// If sequential and random were both asked for, or a distribution of nothing.
+    /// Fails for both sequential and random access, or a distribution without random access.
     pub(super) fn apply_to(self, target: &mut Target) -> Result<(), Error> {
         let random = self.random.as_ref().map(|(typed, _)| typed);
         let random = random.or(self.percent.as_ref().map(|(typed, _)| typed));

@@ -1,19 +1,19 @@
-//! `-a`: the processors that threads are put on in turn.
+//! `-a`: processors to which threads are assigned in turn.
 //!
-//! Windows counts processors in groups of at most 64. Here group G, processor P is the kernel's processor 64
-//! G + P.
+//! Windows counts processors in groups of at most 64. Processor P of group G is the kernel's processor 64 G +
+//! P.
 
 use super::profile::Processor;
 use super::size::number;
 
-/// Number of processors that a group has.
+/// Number of processors in a group.
 pub(super) const GROUP: u32 = 64;
 
-/// Reads what follows `-a`: nothing, `g`, or numbers between commas, where `gN` says the group of those after
-/// it. Empty means all processors, which is what happens anyway.
+/// Parses the text after `-a`: nothing, `g`, or comma-separated numbers, where `gN` sets the group of the
+/// numbers after it. An empty result means all processors, the default.
 ///
 /// # Errors
-/// The part that makes no sense.
+/// The invalid part.
 pub(super) fn parse(text: &str) -> Result<Vec<Processor>, String> {
     if text.is_empty() || text == "g" {
         return Ok(Vec::new());
@@ -44,7 +44,7 @@ fn within(digits: &str, most: u32, what: &str) -> Result<u32, String> {
 }
 
 impl Processor {
-    /// Returns the kernel's number of it.
+    /// Returns the kernel's number of the processor.
     pub(super) const fn number(self) -> u32 {
         self.group * GROUP + self.number
     }

@@ -1,5 +1,5 @@
-//! A command line as a whole: switches first, then targets; the block before all that is counted in blocks; a
-//! profile file with only what may stand beside it.
+//! Parsing of a command line: switches, then targets. The block size is read first, as other sizes may refer
+//! to it. Only some switches may accompany a profile file.
 
 use std::io;
 
@@ -9,10 +9,10 @@ use super::{Command, Invocation, overrides, templates, xml_read};
 use crate::error::Error;
 use crate::machine::Machine;
 
-/// Reads a whole command line, without the program's name. `read_file` gives the text of a profile file.
+/// Parses a command line without the program's name. `read_file` returns the text of a profile file.
 ///
 /// # Errors
-/// The argument that makes no sense or goes with no other, and why.
+/// The argument that is invalid or in conflict with another, and the reason.
 pub fn parse(
     arguments: &[String],
     machine: &Machine,
@@ -44,7 +44,7 @@ pub fn parse(
     Ok(Command::Run(Invocation { profile, profile_only }))
 }
 
-/// Switches and targets.
+/// Splits arguments into switches and targets.
 fn split(arguments: &[String]) -> Result<(&[String], &[String]), Error> {
     let is_switch = |argument: &String| argument.starts_with('-');
     let end = arguments.iter().position(|argument| !is_switch(argument)).unwrap_or(arguments.len());

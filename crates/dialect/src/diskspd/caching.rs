@@ -1,12 +1,12 @@
-//! `-S`, `-h` and `-N`: the flags add up over the whole command line, and those that exclude one another are
-//! refused. A result is read with what was asked for.
+//! `-S`, `-h` and `-N`: flags accumulate over the command line, and contradictory ones are refused. Imported
+//! results are interpreted in the same way.
 
 use plumb_report::document::{FlushMethod, RunJob};
 use plumb_workload::Caching as Use;
 
 use super::profile::{CacheMode, MappedFlush, Target};
 
-/// Words of a result about caches and durability.
+/// Caching and durability as reported in a result.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReportedCaching {
     pub(super) past_cache: bool,
@@ -14,12 +14,12 @@ pub(super) struct ReportedCaching {
     pub(super) mapped: bool,
     /// True if stores to the mapping are flushed.
     pub(super) flushed: bool,
-    /// True if the target is written to.
+    /// True if the target is written.
     pub(super) writes: bool,
 }
 
 impl ReportedCaching {
-    /// Returns a job with its caching and durability.
+    /// Returns a job with this caching and durability.
     pub(super) fn job(self) -> RunJob {
         let Self { past_cache, write_through, mapped, flushed, writes } = self;
         let caching = match (mapped, past_cache) {
@@ -29,7 +29,7 @@ impl ReportedCaching {
         };
         RunJob {
             caching,
-            // Write-through of a mapping is a flush of each store.
+            // Write-through of a mapping is implemented as a flush after each store.
             flush: Some(FlushMethod::Msync).filter(|_| mapped && writes && (flushed || write_through)),
             durable_write_every: (write_through && !mapped).then_some(1),
             ..RunJob::default()
@@ -37,7 +37,7 @@ impl ReportedCaching {
     }
 }
 
-/// Options about caches so far.
+/// Caching switches so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Caching {
     cache: Option<CacheMode>,
@@ -47,10 +47,10 @@ pub(super) struct Caching {
 }
 
 impl Caching {
-    /// Adds the flags after `-S`; none is `u`.
+    /// Adds the flags after `-S`; without flags it means `u`.
     ///
     /// # Errors
-    /// The flag that is unknown or excluded by an earlier one.
+    /// An unknown flag, or one in conflict with an earlier flag.
     pub(super) fn add_flags(&mut self, flags: &str) -> Result<(), String> {
         if flags.is_empty() {
             return self.add_flag('u');
@@ -97,10 +97,10 @@ impl Caching {
         Ok(())
     }
 
-    /// Adds what follows `-N`.
+    /// Adds the value of `-N`.
     ///
     /// # Errors
-    /// If it is no way to flush.
+    /// Fails if the value is not a method of flushing.
     pub(super) fn set_flush(&mut self, value: &str) -> Result<(), String> {
         self.flush = Some(match value {
             "v" | "V" => MappedFlush::ViewOfFile,
@@ -111,7 +111,7 @@ impl Caching {
         Ok(())
     }
 
-    /// Puts it all into a target.
+    /// Sets the caching of a target.
     pub(super) fn apply_to(self, target: &mut Target) {
         target.cache = self.cache.unwrap_or_default();
         target.write_through = self.write_through;

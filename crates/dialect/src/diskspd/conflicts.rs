@@ -1,11 +1,11 @@
-//! Options that do not go together. The same rules for command lines and profiles, so each is named by its
-//! switch and its element.
+//! Conflicts between options. The rules apply to command lines and profiles, so messages name both the switch
+//! and the element.
 
 use super::profile::{CacheMode, Profile, Target, TimeSpan, WriteContent};
 use super::templates;
 use crate::error::Error;
 
-/// Ends the function with an error if the first is true: it is about the second, and says the rest.
+/// Returns an error if the condition holds, with a place and the arguments of the message.
 macro_rules! refuse {
     ($wrong:expr, $place:expr, $($problem:tt)*) => {
         if $wrong {
@@ -15,11 +15,11 @@ macro_rules! refuse {
 }
 
 impl Profile {
-    /// Checks that all goes together. `source` is the profile's file, if it came from one; `to_run` asks for
-    /// what is needed to run it, too.
+    /// Checks all options together. `source` is the file of the profile, if any; `to_run` also checks the
+    /// requirements for running it.
     ///
     /// # Errors
-    /// The first thing that does not go together, named by its switch and its element in a profile.
+    /// The first conflict, named by switch and element.
     pub fn validate(&self, source: Option<&str>, to_run: bool) -> Result<(), Error> {
         let located = |error: Error, place: String| match source {
             Some(file) => Error { place: format!("{file}: {place}: {}", error.place), ..error },

@@ -1,21 +1,21 @@
-//! Where random I/Os go: shares of them to parts of the target, one after the other from its start.
+//! Distribution of random I/Os: shares of the I/Os for consecutive parts of the target.
 //!
-//! `-rdpct90/10:0/10:5/20`: 90 % of the I/Os to the first 10 % of the target, none to the next 10 %, 5 % to
-//! the next 20 %, and what is left, 5 %, to the rest. The rest is filled in here, as DiskSpd does, so that a
+//! `-rdpct90/10:0/10:5/20` means 90 % of the I/Os to the first 10 % of the target, none to the next 10 %, 5 %
+//! to the next 20 %, and the remaining 5 % to the rest. As in DiskSpd the rest is filled in here, so that a
 //! profile shows it.
 
 use super::size::{number, size_before};
 
-/// Shares of the I/Os on parts of the target.
+/// Shares of the I/Os for parts of the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Distribution {
-    /// Unit of the parts.
+    /// Unit of the lengths.
     pub unit: Unit,
-    /// One after the other from the start.
+    /// Consecutive parts from the start.
     pub parts: Vec<Share>,
 }
 
-/// Unit in which the parts of a target are given.
+/// Unit of the lengths of parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Percent of the target.
@@ -27,17 +27,17 @@ pub enum Unit {
 /// A part of the target and its share of the I/Os.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
-    /// Number of 100 I/Os that go to the part; 0 is a hole.
+    /// Percentage of the I/Os that go to the part; 0 for a hole.
     pub io_percent: u8,
-    /// Length of the part. Zero bytes in the last place: the rest of the target.
+    /// Length of the part. 0 bytes for the last part means the rest of the target.
     pub length: u64,
 }
 
 impl Distribution {
-    /// Builds the distribution of these parts, with the rest of I/Os on the rest of the target.
+    /// Creates a distribution, with the remaining I/Os on the rest of the target.
     ///
     /// # Errors
-    /// If shares or parts add up to more than there is, or nothing is left for what remains.
+    /// Fails if shares or parts exceed the total, or I/Os or parts remain without a counterpart.
     pub(super) fn new(unit: Unit, mut parts: Vec<Share>) -> Result<Self, String> {
         let (mut io, mut covered) = (0_u64, 0_u64);
         let open = |part: &Share| unit == Unit::Absolute && part.length == 0;
@@ -75,11 +75,11 @@ impl Distribution {
         Ok(Self { unit, parts })
     }
 
-    /// Reads what follows `-rd`: `pct` or `abs`, and pairs `IO%/part` between colons; `block` is what `b`
-    /// stands for.
+    /// Parses the text after `-rd`: `pct` or `abs`, and colon-separated pairs `IO%/part`; `block` is the
+    /// value of the unit `b`.
     ///
     /// # Errors
-    /// What is wrong with it, with the text.
+    /// The problem, with the text.
     pub(super) fn parse(text: &str, block: u64) -> Result<Self, String> {
         let (unit, pairs) = match (text.strip_prefix("pct"), text.strip_prefix("abs")) {
             (Some(pairs), _) => (Unit::Percent, pairs),
@@ -94,7 +94,7 @@ impl Distribution {
         Self::new(unit, parts)
     }
 
-    /// Returns the first part that is too short for a block.
+    /// Returns the length of the first part that is shorter than a block.
     pub(super) fn shorter_than(&self, block: u32) -> Option<u64> {
         let lengths = self.parts.iter().map(|part| part.length);
         match self.unit {
@@ -104,7 +104,7 @@ impl Distribution {
     }
 }
 
-/// Parses `covered` and one part more.
+/// Returns the length of `covered` parts with one more.
 fn add_part(unit: Unit, covered: u64, length: u64) -> Result<u64, String> {
     let sum = covered.checked_add(length);
     match unit {

@@ -1,4 +1,4 @@
-//! Use of one target of a profile: how it is opened, and its workload.
+//! Opening and workload of one target of a profile.
 
 use std::num::NonZeroU32;
 
@@ -36,7 +36,8 @@ pub(super) fn opening(span: &TimeSpan, target: &Target) -> Opening {
     Opening { caching, engine, ..Opening::CACHED }
 }
 
-/// Returns the workload of `threads` on a target. `end` is where the range ends, if before the target does.
+/// Returns the workload of `threads` on a target. `end` is the end of the range; `None` for the end of the
+/// target.
 pub(super) fn workload(span: &TimeSpan, target: &Target, threads: u32, end: Option<u64>) -> Workload {
     let block = Bytes(u64::from(target.block));
     Workload {
@@ -44,7 +45,7 @@ pub(super) fn workload(span: &TimeSpan, target: &Target, threads: u32, end: Opti
         access: access(target),
         write_percent: target.write_percent,
         depth: depth(span, target),
-        // With -d0 it warms up and cools down and measures nothing, as in DiskSpd.
+        // DiskSpd runs warm-up and cool-down for -d0, and measures nothing.
         stop: Stop::after(Nanos::secs(u64::from(span.duration)).max(Stop::NO_TIME)),
         durability: durability(target),
         rate: rate(target, threads),
@@ -58,7 +59,7 @@ pub(super) fn workload(span: &TimeSpan, target: &Target, threads: u32, end: Opti
     }
 }
 
-/// Loads and stores to a mapping come one after the other, whatever is asked for.
+/// Returns the depth. Loads and stores to a mapping are always synchronous.
 const fn depth(span: &TimeSpan, target: &Target) -> u32 {
     match (target.mapped, span.requests_are_shared()) {
         (true, _) => 1,
@@ -92,7 +93,7 @@ fn access(target: &Target) -> Access {
 
 fn distribution(target: &Target) -> Distribution {
     let Some(shares) = &target.distribution else { return Distribution::Uniform };
-    // The open end takes what is left, which the last zone leaves over.
+    // The last part, of length 0, is not a zone: it gets the remaining I/Os.
     let parts = shares.parts.iter().filter(|part| part.length > 0);
     let zones = parts.map(|part| Zone {
         io_percent: f64::from(part.io_percent),
@@ -115,7 +116,7 @@ fn durability(target: &Target) -> Durability {
     }
 }
 
-/// DiskSpd limits each thread; a workload all of them together.
+/// Returns the rate of all threads. DiskSpd limits each thread.
 fn rate(target: &Target, threads: u32) -> Rate {
     let all = |each: u32| f64::from(each) * f64::from(threads);
     let amount = match target.throughput {
@@ -126,7 +127,7 @@ fn rate(target: &Target, threads: u32) -> Rate {
     Rate::Scheduled { amount, arrival: Arrival::Fixed }
 }
 
-/// DiskSpd divides a burst among the threads; a throttle takes its place.
+/// Returns the burst of each thread. DiskSpd divides a burst among the threads; a throttle replaces it.
 fn burst(target: &Target, threads: u32) -> Option<Burst> {
     let operations = (target.burst / threads.max(1)).max(1);
     (target.burst > 0 && target.throughput.is_none())

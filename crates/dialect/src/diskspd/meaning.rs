@@ -1,4 +1,4 @@
-//! Meaning of a profile on Linux: a scenario, and what has to be said of it.
+//! Translation of a profile for Linux: a scenario, and notes for the user.
 //!
 //! | DiskSpd | here |
 //! |---|---|
@@ -22,15 +22,15 @@ use crate::error::Error;
 use crate::machine::Machine;
 use crate::{native, processors};
 
-/// The most threads, each counted for each of its targets. A machine runs out of memory long before.
+/// Maximum number of threads, each counted for each of its targets.
 const THREADS_MAX: u64 = 65_536;
 
 impl Profile {
-    /// Translates the profile for this machine, whose files are as large as `size_of` says; `None` for those
-    /// that are missing or have no known size.
+    /// Translates the profile for this machine. `size_of` returns the size of a file, `None` if missing or
+    /// unknown.
     ///
     /// # Errors
-    /// What cannot be run here, and why.
+    /// The unsupported option, and the reason.
     pub fn meaning(&self, machine: &Machine, size_of: SizeOf<'_>) -> Result<Meaning, Error> {
         let mut notes = Notes::default();
         notes.of_profile(self);
@@ -51,7 +51,7 @@ impl Profile {
         Ok(Meaning { scenario, notes: notes.said })
     }
 
-    /// Returns the largest size that any span gives each file.
+    /// Returns the largest size of each file in any span.
     fn largest_sizes(&self) -> Vec<(&str, u64)> {
         let mut sizes: Vec<(&str, u64)> = Vec::new();
         let targets = self.time_spans.iter().flat_map(|span| &span.targets);
@@ -66,12 +66,12 @@ impl Profile {
     }
 }
 
-/// How large a target is now, if that is known.
+/// Lookup of the present size of a target; `None` if unknown.
 pub type SizeOf<'a> = &'a dyn Fn(&str) -> Option<Bytes>;
 
-/// How large files are, or are made.
+/// Sizes of files, present and to be created.
 struct Sizes<'a> {
-    /// The largest size that any span gives each.
+    /// Largest size of each file in any span.
     largest: &'a [(&'a str, u64)],
     /// True if files are created with that size before the first span.
     precreated: bool,
@@ -79,7 +79,8 @@ struct Sizes<'a> {
 }
 
 impl Sizes<'_> {
-    /// Returns the size to make the file of `target`, and where its range ends if that is before its end.
+    /// Returns the size of the file to create for `target`, and the end of its range if that is before the
+    /// end of the file.
     fn for_target(&self, target: &Target, notes: &mut Notes) -> (Option<u64>, Option<u64>) {
         let largest = self.largest.iter().find(|(path, _)| *path == target.path).map(|(_, size)| *size);
         let made = if self.precreated { largest } else { target.file_size };
@@ -94,13 +95,13 @@ impl Sizes<'_> {
                 shown(end)
             ));
         }
-        // Another span makes the file larger than this one asks for.
+        // Another span creates the file larger than this one requires.
         let smaller = made.filter(|size| largest.is_some_and(|largest| *size < largest));
         (made, asked.filter(|_| beyond.is_none()).into_iter().chain(smaller).min())
     }
 }
 
-/// Refuses more threads than can be meant.
+/// Checks the number of threads.
 fn check_number(span: &TimeSpan) -> Result<(), Error> {
     let number: u64 = span.targets.iter().map(|target| u64::from(threads(span, target))).sum();
     if number <= THREADS_MAX {
@@ -122,7 +123,7 @@ fn jobs(span: &TimeSpan, sizes: &Sizes<'_>, machine: &Machine, notes: &mut Notes
             let affinity = rotated(processors.as_ref(), threads_before);
             let job = Job { affinity, ..job(span, &share, sizes, notes) };
             match jobs[first..].last_mut() {
-                // Threads that do the same to several targets are one job.
+                // Threads with the same workload on several targets form one job.
                 Some(last) if is_alike(last, &job) => {
                     last.name = format!("{threads} threads");
                     last.targets.extend(job.targets);
@@ -144,12 +145,12 @@ fn jobs(span: &TimeSpan, sizes: &Sizes<'_>, machine: &Machine, notes: &mut Notes
     Ok(jobs)
 }
 
-/// One of the targets of a group of threads.
+/// A target of a group of threads.
 struct Share<'a> {
     target: &'a Target,
-    /// How often the threads choose this target, among all of theirs.
+    /// Weight of the target among those of the group.
     weight: u32,
-    /// Place of the group in its time span.
+    /// Index of the group in its span.
     place: usize,
     /// Number of threads in the group.
     threads: u32,
@@ -172,16 +173,16 @@ fn job(span: &TimeSpan, share: &Share<'_>, sizes: &Sizes<'_>, notes: &mut Notes)
     }
 }
 
-/// Returns true if a job is the same as another on another target.
+/// Returns true if two jobs differ only in their targets.
 fn is_alike(one: &Job, other: &Job) -> bool {
     let (name, targets, same_threads) = (one.name.clone(), one.targets.clone(), one.same_threads);
     *one == Job { name, targets, same_threads, ..other.clone() }
 }
 
-/// Targets with their weights, and how many threads work on them.
+/// Targets with their weights, and the number of threads that use them.
 type Group<'a> = (Vec<(&'a Target, u32)>, u32);
 
-/// Returns the threads of a span by the targets that they work on. Those without any do nothing.
+/// Groups the threads of a span by their targets. Threads without targets are left out.
 fn groups(span: &TimeSpan) -> Vec<Group<'_>> {
     if span.thread_count == 0 {
         return span.targets.iter().map(|target| (vec![(target, target.weight)], target.threads)).collect();
@@ -199,7 +200,7 @@ fn groups(span: &TimeSpan) -> Vec<Group<'_>> {
     groups
 }
 
-/// Returns how often `thread` chooses `target`, if it works on it.
+/// Returns the weight of `target` for `thread`; `None` if the thread does not use it.
 fn weight(target: &Target, thread: u32) -> Option<u32> {
     let own = target.thread_targets.iter().find(|each| each.thread == thread);
     match own {
@@ -209,12 +210,12 @@ fn weight(target: &Target, thread: u32) -> Option<u32> {
     }
 }
 
-/// Returns how many threads work on `target`.
+/// Returns the number of threads that use `target`.
 pub(super) const fn threads(span: &TimeSpan, target: &Target) -> u32 {
     if span.thread_count > 0 { span.thread_count } else { target.threads }
 }
 
-/// Returns the processors that threads are put on in turn; `None`: wherever the scheduler does.
+/// Returns the processors for assignment in turn; `None` leaves placement to the scheduler.
 fn processors(span: &TimeSpan, machine: &Machine) -> Result<Option<Vec<u32>>, Error> {
     if span.affinity_disabled {
         return Ok(None);
@@ -232,7 +233,7 @@ fn processors(span: &TimeSpan, machine: &Machine) -> Result<Option<Vec<u32>>, Er
     Ok(Some(span.affinity.iter().map(|processor| processor.number()).collect()))
 }
 
-/// The round goes on from target to target.
+/// Returns the affinity of the next group: assignment in turn continues from group to group.
 fn rotated(processors: Option<&Vec<u32>>, threads_before: usize) -> Affinity {
     match processors {
         None => Affinity::Any,
@@ -245,7 +246,7 @@ fn rotated(processors: Option<&Vec<u32>>, threads_before: usize) -> Affinity {
     }
 }
 
-/// Returns the seed of the job at `place`: DiskSpd's have 32 bits, so no two jobs draw the same.
+/// Returns the seed of the job at `place`. DiskSpd's seeds have 32 bits, so the jobs' seeds are distinct.
 pub(super) fn seed(span: &TimeSpan, place: usize) -> u64 {
     u64::from(span.seed) + ((place as u64) << 32)
 }

@@ -1,4 +1,4 @@
-//! Figures of a result that both outputs print: rates, percentiles, I/Os per interval, shares of processors.
+//! Figures for both output formats: rates, percentiles, I/Os per interval, processor use.
 
 use plumb_block::{Bytes, Nanos};
 use plumb_load::{Direction, LoadOutcome, Part, ProcessorUse, SpanResult};
@@ -7,7 +7,7 @@ use plumb_workload::EffectiveZone;
 
 use super::profile::{Target, TimeSpan};
 
-/// Operations that a table is of.
+/// Operations covered by a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     /// Reads and writes.
@@ -19,7 +19,7 @@ pub(super) enum Side {
 }
 
 impl Side {
-    /// Returns what `outcome` counted of this side.
+    /// Returns the figures of this side of `outcome`.
     pub(super) fn direction(self, outcome: &LoadOutcome) -> Direction {
         match self {
             Self::Read => outcome.read.clone(),
@@ -33,7 +33,7 @@ impl Side {
     }
 }
 
-/// Returns the parts of all threads, each with the number of its thread.
+/// Returns the parts of all threads, each with the index of its thread.
 pub(super) fn parts(result: &SpanResult) -> impl Iterator<Item = (usize, &Part)> {
     result
         .threads
@@ -42,8 +42,8 @@ pub(super) fn parts(result: &SpanResult) -> impl Iterator<Item = (usize, &Part)>
         .flat_map(|(number, thread)| thread.parts.iter().map(move |part| (number, part)))
 }
 
-/// Returns `results` with each write timed to the end of its flush, as DiskSpd times a store to a mapping and
-/// its flush, where each write has one.
+/// Returns `results` with the latency of each write including its flush, where each write has one. DiskSpd
+/// times a store to a mapping with its flush.
 pub(super) fn timed_with_flushes(results: &[SpanResult]) -> Vec<SpanResult> {
     let mut results = results.to_vec();
     let parts =
@@ -57,7 +57,7 @@ pub(super) fn timed_with_flushes(results: &[SpanResult]) -> Vec<SpanResult> {
     results
 }
 
-/// Returns true if so little was measured that there are no rates. DiskSpd's limit.
+/// Returns true if the window is too short for rates, by DiskSpd's limit.
 pub(super) fn is_interrupted(result: &SpanResult) -> bool {
     result.window < Nanos(100)
 }
@@ -68,7 +68,7 @@ pub(super) fn per_second(amount: u64, window: Nanos) -> f64 {
     if seconds > 0.0 { amount as f64 / seconds } else { 0.0 }
 }
 
-/// Returns the MiB per second of `window`.
+/// Returns the rate in MiB/s over `window`.
 pub(super) fn mib_per_second(bytes: u64, window: Nanos) -> f64 {
     per_second(bytes, window) / f64::from(1 << 20)
 }
@@ -78,19 +78,19 @@ pub(super) fn ms(seconds: f64) -> f64 {
     seconds * 1e3
 }
 
-/// Returns milliseconds as DiskSpd writes them in XML.
+/// Formats milliseconds as DiskSpd does in XML.
 pub(super) fn three_decimals(ms: f64) -> String {
     format!("{ms:.3}")
 }
 
-/// The durations of a histogram by rank.
+/// Latencies of a histogram by rank.
 pub(super) struct Ranks<'a> {
     histogram: &'a Histogram,
     bins: Vec<(Nanos, u64)>,
 }
 
 impl<'a> Ranks<'a> {
-    /// Builds the ranks of `histogram`.
+    /// Creates the ranks of `histogram`.
     pub(super) fn from_histogram(histogram: &'a Histogram) -> Self {
         let mut seen = 0;
         let bins = histogram.bins().map(|(value, count)| {
@@ -100,8 +100,8 @@ impl<'a> Ranks<'a> {
         Self { histogram, bins: bins.collect() }
     }
 
-    /// Returns the milliseconds that `parts` of 1,000,000,000 operations did not exceed; `None` if there were
-    /// none. 0 is the shortest, 1,000,000,000 the longest.
+    /// Returns the latency in milliseconds not exceeded by `parts` of 1,000,000,000 operations: 0 for the
+    /// shortest, 1,000,000,000 for the longest. `None` without operations.
     pub(super) fn at(&self, parts: u64) -> Option<f64> {
         let count = self.histogram.count();
         let rank = (u128::from(count) * u128::from(parts)).div_ceil(1_000_000_000) as u64;
@@ -117,18 +117,18 @@ impl<'a> Ranks<'a> {
     }
 }
 
-/// I/Os in intervals of equal length, the whole ones of a window.
+/// I/Os in the whole intervals of a window.
 #[derive(Debug)]
 pub(super) struct Intervals {
-    /// Length of each.
+    /// Length of an interval.
     pub(super) length: Nanos,
-    /// One after the other.
+    /// Consecutive intervals.
     pub(super) buckets: Vec<SeriesPoint>,
 }
 
 impl Intervals {
-    /// Builds the intervals of `series` over `window`, as long as `asked_ms` or the next length that is whole
-    /// buckets of all `series_width`s.
+    /// Creates the intervals of `series` over `window`, with length `asked_ms` rounded up to a multiple of
+    /// `series_width` and the width of `series`.
     pub(super) fn from_series(series: &Series, window: Nanos, asked_ms: u32, series_width: Nanos) -> Self {
         let length = Self::length_of(asked_ms, series_width.max(series.width()));
         let mut buckets = vec![SeriesPoint::default(); (window.0 / length.0.max(1)) as usize];
@@ -146,7 +146,7 @@ impl Intervals {
         Nanos(width.0.max(1) * asked.0.div_ceil(width.0.max(1)).max(1))
     }
 
-    /// Returns the standard deviation of I/Os per second from interval to interval.
+    /// Returns the standard deviation of the I/Os per second over the intervals.
     pub(super) fn deviation(&self) -> f64 {
         if self.buckets.is_empty() {
             return 0.0;
@@ -159,7 +159,7 @@ impl Intervals {
     }
 }
 
-/// Percent of a processor's time.
+/// Processor use in percent.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Usage {
     pub(super) used: f64,
@@ -177,7 +177,7 @@ impl Usage {
         Self { used: user + kernel, user, kernel, idle: percent(processor.idle) }
     }
 
-    /// Returns the mean of all processors.
+    /// Returns the mean use of all processors.
     pub(super) fn mean(processors: &[ProcessorUse]) -> Self {
         let count = processors.len().max(1) as f64;
         processors.iter().map(Self::from_processor).fold(Self::default(), |sum, each| Self {
@@ -189,17 +189,17 @@ impl Usage {
     }
 }
 
-/// Returns what was requested for the target at `place` of `result`. Threads that choose their targets make
-/// several jobs of one span, and then a target comes in several places.
+/// Returns the target of the profile for the target at `place` of `result`. Threads that choose among targets
+/// form several jobs in a span, so a target may occur at several places.
 pub(super) fn asked<'a>(span: &'a TimeSpan, result: &SpanResult, place: usize) -> Option<&'a Target> {
     let name = &result.targets.get(place)?.name;
     let there = span.targets.get(place).filter(|target| target.path == *name);
     there.or_else(|| span.targets.iter().find(|target| target.path == *name))
 }
 
-/// Returns where I/Os went on a target of `size`, from the start of the range, holes left out; `None` without
-/// a distribution. A target that is shorter than the distribution cuts it off: the shares then do not add up
-/// to 100.
+/// Returns the effective distribution on a target of `size`, with offsets from the start of the range and
+/// without holes; `None` without a distribution. A target shorter than the distribution truncates it, and the
+/// shares then do not add up to 100.
 pub(super) fn effective(span: &TimeSpan, target: &Target, size: u64) -> Option<Vec<EffectiveZone>> {
     target.distribution.as_ref()?;
     let end = Some(target.max_size).filter(|end| *end > 0 && *end <= size);
@@ -209,7 +209,7 @@ pub(super) fn effective(span: &TimeSpan, target: &Target, size: u64) -> Option<V
     Some(zones).filter(|zones| !zones.is_empty())
 }
 
-/// Returns when a run began, as DiskSpd prints it: `2024/01/31 12:00:00 UTC` from RFC 3339.
+/// Converts the start of a run from RFC 3339 to DiskSpd's format: `2024/01/31 12:00:00 UTC`.
 pub(super) fn start_time(rfc3339: &str) -> String {
     let (date, time) = rfc3339.split_once('T').unwrap_or((rfc3339, ""));
     let seconds = time.split(['.', 'Z', '+']).next().unwrap_or_default();

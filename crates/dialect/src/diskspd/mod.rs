@@ -7,11 +7,12 @@
 //!                               └──► xml_write, text (input parameters)   text, result_xml
 //! ```
 //!
-//! What is accepted follows DiskSpd, but numbers are read strictly (`-d10s` is an error, not 10) and nothing
-//! is accepted that would silently do nothing. What differs on Linux is said once, in [`Meaning::notes`].
+//! Options are accepted as by DiskSpd, but numbers are parsed strictly (`-d10s` is an error, not 10), and
+//! options that would silently have no effect are refused. Differences on Linux are reported once, in
+//! [`Meaning::notes`].
 //!
-//! Limitations: the wait statistics of `-vs` are those that are kept here; buckets of `-D` are whole tenths
-//! of a second.
+//! # Limitations
+//! The wait statistics of `-vs` are plumb's own. Intervals of `-D` are multiples of 0.1 s.
 
 mod access;
 mod affinity;
@@ -56,24 +57,24 @@ use crate::Meaning;
 use crate::error::Error;
 use crate::machine::Machine;
 
-/// Text that `-?` prints.
+/// Text printed by `-?`.
 pub const USAGE: &str = include_str!("usage.txt");
 
 /// Request of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// How to use it: [`USAGE`].
+    /// Print [`USAGE`].
     Usage,
-    /// A run, or to print its profile.
+    /// Run, or print the profile.
     Run(Invocation),
 }
 
-/// A run that was asked for.
+/// A run requested on a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invocation {
-    /// Profile that says what to run and what to print.
+    /// Profile with the load and the output options.
     pub profile: Profile,
-    /// Print the profile and run nothing (`-Rp`).
+    /// Print the profile without running it (`-Rp`).
     pub profile_only: bool,
 }
 
@@ -81,17 +82,17 @@ impl Invocation {
     /// Translates the profile for this machine: see [`Profile::meaning`].
     ///
     /// # Errors
-    /// What cannot be run here, and why.
+    /// The unsupported option, and the reason.
     pub fn meaning(&self, machine: &Machine, size_of: SizeOf<'_>) -> Result<Meaning, Error> {
         self.profile.meaning(machine, size_of)
     }
 
-    /// Returns what `-Rp` prints: the profile as text or XML.
+    /// Returns the output of `-Rp`: the profile as text or XML.
     pub fn profile_output(&self, machine: &Machine) -> String {
         self.printed(|| text::profile(&self.profile, machine), || xml_write::profile(&self.profile))
     }
 
-    /// Returns what a run prints: the results of its time spans, in order, as text or XML.
+    /// Returns the output of a run: the results of its time spans, in order, as text or XML.
     pub fn output(&self, results: &[SpanResult], machine: &Machine) -> String {
         self.printed(|| text(&self.profile, results, machine), || xml(&self.profile, results, machine))
     }

@@ -1,17 +1,17 @@
-//! Notes that the user should be given once: what is different on Linux, or means nothing here.
+//! Notes for the user: options that differ on Linux or have no effect here.
 
 use plumb_measure::SERIES_BUCKET;
 
 use super::profile::{CacheMode, MappedFlush, Precreate, Profile, Target, TimeSpan, WriteContent};
 
-/// Notes, each once.
+/// Distinct notes.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     pub(super) said: Vec<String>,
 }
 
 impl Notes {
-    /// Adds the notes on the run as a whole.
+    /// Adds the notes about the run as a whole.
     pub(super) fn of_profile(&mut self, profile: &Profile) {
         self.when(profile.etw.is_some(), "-e (ETW): there is no Windows event tracing; nothing is traced");
         self.when(
@@ -30,7 +30,7 @@ impl Notes {
         );
     }
 
-    /// Adds the notes on a time span and its targets.
+    /// Adds the notes about a time span and its targets.
     pub(super) fn of_span(&mut self, span: &TimeSpan) {
         self.when(
             span.completion_routines,
@@ -65,7 +65,7 @@ impl Notes {
         }
     }
 
-    /// Adds the notes on options for writes where there are none.
+    /// Adds the notes about options for writes of a target that is not written.
     fn of_writes(&mut self, span: &TimeSpan, target: &Target) {
         if target.write_percent > 0 {
             return;
@@ -74,7 +74,7 @@ impl Notes {
             span.random_write_data || target.content != WriteContent::Counting,
             "-Z (WriteBufferContent, RandomWriteData): nothing is written, so nothing is carried",
         );
-        // With -Su beside it, -Sh, half of it counts for reads too.
+        // With -Su, the part of -Sh about caching also affects reads.
         self.when(
             target.write_through && (target.mapped || target.cache == CacheMode::Cached),
             "-Sw (WriteThrough): nothing is written, so nothing is written through",
@@ -161,7 +161,7 @@ impl Notes {
         }
     }
 
-    /// Says `note`, once.
+    /// Adds `note` unless present.
     pub(super) fn say(&mut self, note: String) {
         if !self.said.contains(&note) {
             self.said.push(note);
@@ -169,7 +169,7 @@ impl Notes {
     }
 }
 
-/// Returns true if anything about a target follows from the seed.
+/// Returns true if the seed affects a target.
 const fn draws(span: &TimeSpan, target: &Target) -> bool {
     let noise = span.random_write_data
         || matches!(target.content, WriteContent::Random | WriteContent::Buffer { file: None, .. });

@@ -1,21 +1,20 @@
-//! The switches that may stand beside a profile file and change it: -W -d -C -R -v -z and -: .
-//!
-//! Without a profile file they say the same of the only time span.
+//! Switches that may accompany a profile file and change it: -W -d -C -R -v -z and -: . Without a profile
+//! file they apply to the only time span.
 
 use super::profile::{Profile, ResultFormat, TimeSpan};
 use super::size::number_within;
 use crate::error::Error;
 use crate::machine::Machine;
 
-/// Returns true if `typed` is one of these.
+/// Returns true if `typed` is one of these switches.
 pub(super) fn is_one(typed: &str) -> bool {
     typed.get(1..).is_some_and(|switch| switch.starts_with(['W', 'd', 'C', 'R', 'v', 'z', ':']))
 }
 
-/// Changes `profile` as `switches` say, all of which are of these. Says whether it is only to be printed.
+/// Applies `switches`, all of this kind, to `profile`. Returns true if the profile is only to be printed.
 ///
 /// # Errors
-/// The first whose value makes no sense.
+/// The first switch with an invalid value.
 pub(super) fn apply(switches: &[&str], profile: &mut Profile, machine: &Machine) -> Result<bool, Error> {
     let mut profile_only = false;
     for typed in switches {
@@ -24,7 +23,7 @@ pub(super) fn apply(switches: &[&str], profile: &mut Profile, machine: &Machine)
             "W" => set(profile, whole(value), |span| &mut span.warmup),
             "d" => set(profile, whole(value), |span| &mut span.duration),
             "C" => set(profile, whole(value), |span| &mut span.cooldown),
-            // Without a value: milliseconds since the machine started.
+            // The default is the number of milliseconds since boot.
             "z" if value.is_empty() => set(profile, Ok(machine.uptime_ms as u32), |span| &mut span.seed),
             "z" => set(profile, whole(value), |span| &mut span.seed),
             ":" => whole(value).map(|flags| profile.experiment_flags = flags),
@@ -58,7 +57,7 @@ fn whole(value: &str) -> Result<u32, String> {
     number_within(value, 0, u32::MAX)
 }
 
-/// Takes the output format; of several the last counts: what is printed is one stream, for one reader.
+/// Parses the output format. The last one on the command line applies, as there is one output stream.
 fn take_format(value: &str, format: &mut ResultFormat) -> Result<(), String> {
     match value.strip_prefix('p').unwrap_or(value) {
         "text" => *format = ResultFormat::Text,

@@ -1,8 +1,8 @@
-//! DiskSpd's own description of a run: time spans, their targets, and what is printed.
+//! DiskSpd's description of a run: time spans, their targets, and output options.
 //!
-//! A command line and XML are two ways to write it. [`write_profile`](super::write_profile) writes any
-//! profile as XML, and reading that back gives the same profile. Sizes are in bytes with all defaults filled
-//! in, so nothing here depends on how it was typed.
+//! Command lines and XML are two notations for it. [`write_profile`](super::write_profile) writes any profile
+//! as XML, from which the same profile can be read. Sizes are in bytes, and all defaults are filled in, so
+//! nothing here depends on the notation.
 
 pub use super::target::{
     CacheMode, Hints, IoPriority, MappedFlush, Target, ThreadTarget, Throughput, WriteContent,
@@ -11,25 +11,25 @@ pub use super::target::{
 /// A run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// A dot of progress for every so many I/Os of a thread; 0: none.
+    /// Number of I/Os of a thread for each progress dot; 0 for none.
     pub progress: u32,
-    /// DiskSpd's experiment flags. They have no meaning here.
+    /// DiskSpd's experiment flags, which have no effect here.
     pub experiment_flags: u32,
     /// Format of the results.
     pub result_format: ResultFormat,
-    /// More words while it runs.
+    /// Print more while running.
     pub verbose: bool,
-    /// How threads waited, after the results.
+    /// Print how threads waited, after the results.
     pub verbose_stats: bool,
-    /// Files that are made before the first span.
+    /// Files to create before the first span.
     pub precreate: Precreate,
-    /// Settings of Windows event tracing that were requested; they have no meaning here.
+    /// Requested settings of Windows event tracing, which have no effect here.
     pub etw: Option<EtwSettings>,
-    /// One after the other; at least one.
+    /// Consecutive time spans; at least one.
     pub time_spans: Vec<TimeSpan>,
 }
 
-/// Settings of Windows event tracing that are on, in the order of a profile.
+/// Settings of Windows event tracing, in the order of a profile.
 pub type EtwSettings = [bool; 12];
 
 /// Format of the results.
@@ -42,30 +42,30 @@ pub enum ResultFormat {
     Xml,
 }
 
-/// Files of later spans that are made before the first.
+/// Files of later spans to create before the first span.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Precreate {
-    /// None: each is made before the span that names it.
+    /// None: each is created before the span that names it.
     #[default]
     None,
-    /// All, as large as the largest size any span gives them.
+    /// All, with the largest size in any span.
     UseMaxSize,
-    /// Files that every span gives the same size.
+    /// Files with the same size in every span.
     ConstantSizes,
-    /// Files that every span gives the same size or none.
+    /// Files with the same size, or no size, in every span.
     ConstantOrZeroSizes,
 }
 
-/// Targets that are driven at the same time.
+/// Targets that are used at the same time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TimeSpan {
     /// Completion routines instead of completion ports.
     pub completion_routines: bool,
     /// Print latencies.
     pub measure_latency: bool,
-    /// Print how I/Os per second varied.
+    /// Print the deviation of I/Os per second.
     pub iops_deviation: bool,
-    /// Threads run where the scheduler puts them.
+    /// Leave the placement of threads to the scheduler.
     pub affinity_disabled: bool,
     /// Length of the measurement, in seconds.
     pub duration: u32,
@@ -73,26 +73,26 @@ pub struct TimeSpan {
     pub warmup: u32,
     /// Length of the cool-down after the measurement, in seconds.
     pub cooldown: u32,
-    /// Threads in all, each on every target; 0: each target has threads of its own.
+    /// Total number of threads, each on every target; 0 if each target has its own threads.
     pub thread_count: u32,
-    /// Outstanding I/Os of each thread over all targets, with `-F`; 0: each target has its own count.
+    /// Outstanding I/Os of each thread over all targets, with `-F`; 0 if each target has its own number.
     pub request_count: u32,
-    /// Milliseconds of the intervals in which I/Os per second are counted.
+    /// Length of the intervals for I/Os per second, in milliseconds.
     pub bucket_ms: u32,
-    /// The seed.
+    /// Seed of random choices.
     pub seed: u32,
     /// New random bytes for each write.
     pub random_write_data: bool,
-    /// Processors for threads in turn; empty: all.
+    /// Processors to which threads are assigned in turn; empty for all.
     pub affinity: Vec<Processor>,
     /// Targets; at least one.
     pub targets: Vec<Target>,
 }
 
-/// A processor as Windows counts them: in groups of at most 64.
+/// A processor in Windows numbering: groups of at most 64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Processor {
-    /// Group.
+    /// Number of the group.
     pub group: u32,
     /// Number in the group.
     pub number: u32,
@@ -106,12 +106,12 @@ impl Profile {
 }
 
 impl TimeSpan {
-    /// Creates a profile with DiskSpd's defaults: 5 s of warm-up, 10 s measured.
+    /// Creates a time span with DiskSpd's defaults: 5 s of warm-up, 10 s measured.
     pub fn new(targets: Vec<Target>) -> Self {
         Self { duration: 10, warmup: 5, bucket_ms: 1000, targets, ..Self::default() }
     }
 
-    /// Returns true if outstanding I/Os are those of a thread over all its targets.
+    /// Returns true if the outstanding I/Os of a thread are shared by its targets.
     pub const fn requests_are_shared(&self) -> bool {
         self.thread_count > 0 && self.request_count > 0
     }

@@ -1,4 +1,4 @@
-//! Results that DiskSpd has printed as XML (`-Rxml`). What is not known there is left alone: versions differ.
+//! Import of DiskSpd's XML results (`-Rxml`). Unknown elements are ignored, as versions differ.
 
 use plumb_report::document::{Environment, RunJob};
 
@@ -13,10 +13,10 @@ use crate::imported::{
 /// Milliseconds in a second.
 const PER_SECOND: f64 = 1e3;
 
-/// Reads a result; `file` is its name for errors.
+/// Reads a result; `file` is its name in errors.
 ///
 /// # Errors
-/// The line that makes no sense.
+/// The invalid line.
 pub(crate) fn read_xml_result(text: &str, file: &str) -> Result<ImportedResult, Error> {
     let document = xml::parse(text, file)?;
     let root = Element { file, node: document.root_element() };
@@ -62,7 +62,7 @@ fn environment(root: &Element<'_>) -> Result<Environment, Error> {
     })
 }
 
-/// Returns a time in seconds, of which the element has so many units `per_second`.
+/// Returns the time in an element in seconds; `per_second` is the number of its units in a second.
 fn time(element: &Element<'_>, name: &str, per_second: f64) -> Result<Option<f64>, Error> {
     let Some((child, text)) = element.value(name)? else { return Ok(None) };
     let seconds = text.parse().ok().and_then(|number| possible_seconds(number, per_second));
@@ -104,7 +104,7 @@ fn span(result: &Element<'_>, asked: Option<&Element<'_>>) -> Result<Span, Error
     if let Some(latency) = &latency {
         latencies(latency, &mut total, seconds + warmup.unwrap_or(f64::INFINITY))?;
     }
-    // The times are of the writes of all targets: of durable ones only if a flush follows each.
+    // The latencies cover the writes of all targets, so they include flushes only if each write has one.
     if total.sync.operations == total.write.operations {
         total.durable.clone_from(&total.write.distribution);
     }
@@ -116,7 +116,7 @@ fn span(result: &Element<'_>, asked: Option<&Element<'_>>) -> Result<Span, Error
     Ok(Span { seconds, warmup: warmup.unwrap_or(0.0), jobs, targets, total, ..Span::default() })
 }
 
-/// Adds what a thread did to a target to what others did to it.
+/// Adds the figures of a thread on a target to those of other threads.
 fn add(targets: &mut Vec<Target>, part: &Element<'_>) -> Result<(), Error> {
     let name = part.value("Path")?.map(|(_, path)| path).unwrap_or_default();
     let direction = |operations, bytes| {
@@ -153,7 +153,7 @@ fn add(targets: &mut Vec<Target>, part: &Element<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the number of requests that a target was to have in flight.
+/// Returns the requested number of requests in flight of a target.
 fn depth(target: &Element<'_>) -> Result<u64, Error> {
     let threads = target.number("ThreadsPerFile", 0, COUNT_MAX)?.unwrap_or(1).max(1);
     Ok(threads.saturating_mul(target.number("RequestCount", 0, COUNT_MAX)?.unwrap_or(1).max(1)))
@@ -181,8 +181,8 @@ fn job(target: &Element<'_>) -> Result<RunJob, Error> {
     })
 }
 
-/// Reads means and percentiles of a whole span, for which the program ran at most `ran` seconds. A latency
-/// without its extremes is not known.
+/// Reads means and percentiles of a whole span, whose program ran at most `ran` seconds. Without extremes the
+/// latency is unknown.
 fn latencies(latency: &Element<'_>, total: &mut Figures, ran: f64) -> Result<(), Error> {
     let buckets: Vec<Element<'_>> = latency.children().filter(|child| child.name() == "Bucket").collect();
     let of = |mean, deviation, side, count: u64| {

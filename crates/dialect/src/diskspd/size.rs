@@ -1,40 +1,40 @@
-//! Numbers and sizes as DiskSpd takes them: strict, since a size that is read differently than it was meant
-//! measures something else.
+//! Numbers and sizes in DiskSpd's notation, parsed strictly: a misread size would measure something else.
 //!
-//! A size is digits and at most one letter: K, M, G or T (powers of 1024) or b (blocks), in either case.
+//! A size consists of digits and at most one letter: K, M, G or T (powers of 1024) or b (blocks), in either
+//! case.
 
-/// Returns a whole number.
+/// Parses a whole number.
 ///
 /// # Errors
-/// What is wrong with it, with the text.
+/// The problem, with the text.
 pub(super) fn number(text: &str) -> Result<u64, String> {
     let (value, rest) = digits(text)?;
     if rest.is_empty() { Ok(value) } else { Err(format!("'{text}' is not a whole number")) }
 }
 
-/// Returns a whole number from `least` to `most`.
+/// Parses a whole number from `least` to `most`.
 ///
 /// # Errors
-/// What is wrong with it, with the text and the bounds.
+/// The problem, with the text and the bounds.
 pub(crate) fn number_within(text: &str, least: u32, most: u32) -> Result<u32, String> {
     let bounds = || format!("'{text}': expected a whole number from {least} to {most}");
     let value = number(text).map_err(|_| bounds())?;
     u32::try_from(value).ok().filter(|value| (least..=most).contains(value)).ok_or_else(bounds)
 }
 
-/// Returns a size; `block` is what `b` stands for.
+/// Parses a size; `block` is the value of the unit `b`.
 ///
 /// # Errors
-/// What is wrong with it, with the text.
+/// The problem, with the text.
 pub(super) fn size(text: &str, block: u64) -> Result<u64, String> {
     let (value, rest) = size_before(text, block)?;
     if rest.is_empty() { Ok(value) } else { Err(unreadable(text)) }
 }
 
-/// Returns a size at the start of `text`, and what follows it.
+/// Parses a size at the start of `text`. Returns it with the rest of the text.
 ///
 /// # Errors
-/// What is wrong with it, with the text.
+/// The problem, with the text.
 pub(super) fn size_before(text: &str, block: u64) -> Result<(u64, &str), String> {
     let (value, rest) = digits(text).map_err(|problem| match text {
         "" => "no size given".to_owned(),
@@ -53,7 +53,7 @@ pub(super) fn size_before(text: &str, block: u64) -> Result<(u64, &str), String>
     Ok((value, &rest[1..]))
 }
 
-/// Returns the number at the start of `text`, and what follows it.
+/// Parses the digits at the start of `text`. Returns the number with the rest of the text.
 fn digits(text: &str) -> Result<(u64, &str), String> {
     let end = text.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
     let (number, rest) = text.split_at(end);
@@ -71,8 +71,7 @@ fn unreadable(text: &str) -> String {
     format!("'{text}' is not a size: expected digits, and then K, M, G or T (1024) or b (blocks), or nothing")
 }
 
-/// Returns a size in the largest unit that does not make it less than 1, as DiskSpd prints it: `4KiB`,
-/// `1.50GiB`, `100`.
+/// Formats a size in the largest unit in which it is at least 1, as DiskSpd does: `4KiB`, `1.50GiB`, `100`.
 pub(super) fn shown(bytes: u64) -> String {
     for (shift, unit) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
         let size = 1_u64 << shift;

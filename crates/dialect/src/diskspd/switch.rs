@@ -1,4 +1,4 @@
-//! One switch after the other: what each says, before it is known whether they go together.
+//! Switches, each by itself, before conflicts are checked.
 
 use super::access::Access;
 use super::affinity;
@@ -7,22 +7,22 @@ use super::profile::{EtwSettings, IoPriority, Profile, Target, Throughput, TimeS
 use super::size::{number_within, size, size_before};
 use crate::error::Error;
 
-/// Profile that the switches of a command line describe.
+/// Profile under construction from the switches of a command line.
 #[derive(Debug)]
 pub(super) struct Draft {
-    /// Profile with its only time span; the targets are not in it yet.
+    /// Profile with its only time span, still without targets.
     pub(super) profile: Profile,
     /// Properties of every target.
     pub(super) target: Target,
     access: Access,
     caching: Caching,
-    /// The argument that gave the end of the range.
+    /// Argument that set the end of the range.
     end_given: Option<String>,
     base_given: Option<String>,
 }
 
 impl Draft {
-    /// Creates switches of which only the block is given, which sizes in `b` refer to.
+    /// Creates a draft with the block size, which sizes in `b` refer to.
     pub(super) fn new(block: u32) -> Self {
         let profile = Profile::new(vec![TimeSpan::new(Vec::new())]);
         let target = Target { block, alignment: u64::from(block), ..Target::at("") };
@@ -39,7 +39,7 @@ impl Draft {
     /// Returns the profile for these targets.
     ///
     /// # Errors
-    /// If switches that were given do not go together.
+    /// Fails if switches are in conflict.
     pub(super) fn finish(mut self, targets: &[String]) -> Result<Profile, Error> {
         std::mem::take(&mut self.access).apply_to(&mut self.target)?;
         self.caching.apply_to(&mut self.target);
@@ -49,11 +49,10 @@ impl Draft {
         Ok(self.profile)
     }
 
-    /// Takes a switch that is about more than what a profile may be changed in (those are
-    /// [`overrides`](super::overrides)).
+    /// Applies a switch other than [`overrides`](super::overrides).
     ///
     /// # Errors
-    /// If it is unknown or its value makes no sense.
+    /// Fails if the switch is unknown or its value invalid.
     pub(super) fn take(&mut self, typed: &str) -> Result<(), Error> {
         let mut characters = typed.chars();
         characters.next();
@@ -62,7 +61,7 @@ impl Draft {
         let wrong = |problem: String| Error::new(typed, problem);
         let block = u64::from(self.target.block);
         match letter {
-            // Read before all others.
+            // The block size was read before all other switches.
             Some('b') => Ok(()),
             Some('r') => self.access.add_random(typed, value, block),
             Some('s') => self.access.add_stride(typed, value, block),
@@ -83,7 +82,7 @@ impl Draft {
         }
     }
 
-    /// Switches of the run and its time span; `None`: not one of them.
+    /// Applies a switch of the run or its time span; `None` for other switches.
     fn take_of_span(&mut self, letter: char, value: &str) -> Option<Result<(), String>> {
         let span = self.profile.time_spans.first_mut()?;
         Some(match letter {
@@ -103,7 +102,7 @@ impl Draft {
         })
     }
 
-    /// Switches of all targets; `None`: not one of them.
+    /// Applies a switch of all targets; `None` for other switches.
     fn take_of_target(&mut self, letter: char, value: &str) -> Option<Result<(), String>> {
         let target = &mut self.target;
         let block = u64::from(target.block);
@@ -123,7 +122,7 @@ impl Draft {
         })
     }
 
-    /// Takes `-Bbase[:length]`.
+    /// Applies `-Bbase[:length]`.
     fn take_base(&mut self, typed: &str, value: &str) -> Result<(), String> {
         if let Some(earlier) = &self.base_given {
             return Err(format!("the base was given before, by {earlier}"));
@@ -144,7 +143,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Takes `-f<size>` or hints `-f{r,s,t}`.
+    /// Applies `-f<size>` or the hints `-f{r,s,t}`.
     fn take_end_or_hints(&mut self, typed: &str, value: &str) -> Result<(), String> {
         if value.starts_with(|first: char| first.is_ascii_digit()) {
             let end = size(value, u64::from(self.target.block))?;
@@ -173,7 +172,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Takes `-Z`, `-Zr`, `-Z<size>[,file]`.
+    /// Applies `-Z`, `-Zr`, `-Z<size>[,file]`.
     fn take_content(&mut self, value: &str) -> Result<(), String> {
         let content = match value {
             "" => WriteContent::Zero,
@@ -207,7 +206,7 @@ impl Draft {
     }
 }
 
-/// Words that follow `-e` for each setting of Windows event tracing.
+/// Values of `-e` for the settings of Windows event tracing.
 const ETW_SWITCHES: [&str; 12] = [
     "PROCESS",
     "THREAD",
@@ -234,7 +233,7 @@ fn add_etw(settings: &mut Option<EtwSettings>, value: &str) -> Result<(), String
 /// Parses `-b<size>`.
 ///
 /// # Errors
-/// If it is no size from 1 byte to less than 4 GiB.
+/// Fails unless the size is from 1 byte to less than 4 GiB.
 pub(super) fn block(typed: &str, value: &str) -> Result<u32, Error> {
     let wrong = |problem: String| {
         Error::new(typed, problem).remedy("a switch and its value are one argument: -b4k, not -b 4k")
@@ -247,7 +246,7 @@ pub(super) fn block(typed: &str, value: &str) -> Result<u32, Error> {
     fits.ok_or_else(|| wrong(format!("'{value}' is not a block size: expected 1 byte to less than 4 GiB")))
 }
 
-/// Returns an argument that is no switch of DiskSpd.
+/// Returns the error of an unknown switch.
 pub(super) fn unknown(typed: &str) -> Error {
     Error::new(typed, format!("'{typed}' is not a switch of DiskSpd")).remedy("-? lists them")
 }
@@ -277,12 +276,12 @@ fn priority(level: u32) -> IoPriority {
     }
 }
 
-/// Returns a count from 1.
+/// Parses a count of at least 1.
 fn count(value: &str) -> Result<u32, String> {
     number_within(value, 1, i32::MAX as u32)
 }
 
-/// Returns a count; nothing and 0 are the default.
+/// Parses a count; empty and 0 mean the default.
 fn default_or_count(value: &str, default: u32) -> Result<u32, String> {
     if value.is_empty() || number_within(value, 0, 0).is_ok() { Ok(default) } else { count(value) }
 }

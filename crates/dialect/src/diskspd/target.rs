@@ -1,69 +1,68 @@
-//! A target of a profile: where it is, and what is done to it.
-//!
-//! All defaults are filled in: `alignment`, for one, is the block where nothing else was said.
+//! A target of a profile, with all defaults filled in: `alignment`, for example, is the block size unless
+//! set.
 
 use super::distribution::Distribution;
 
-/// A target and what is done to it.
+/// A target and its load.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Target {
-    /// A path, `#N`, a scheme, or the template `*N`.
+    /// Path, `#N`, name with a scheme, or template `*N`.
     pub path: String,
-    /// Bytes of an I/O.
+    /// Length of an I/O in bytes.
     pub block: u32,
-    /// Start of the range.
+    /// Start of the range, in bytes.
     pub base: u64,
-    /// End of the range; 0: with the target.
+    /// End of the range, in bytes; 0 for the end of the target.
     pub max_size: u64,
     /// Access hints.
     pub hints: Hints,
     /// Large memory pages for buffers.
     pub large_pages: bool,
-    /// Caches of the system that stand between.
+    /// Caches of the system in use.
     pub cache: CacheMode,
-    /// Writes reach the medium before they complete.
+    /// Writes are durable when they complete.
     pub write_through: bool,
-    /// Loads and stores to a mapping.
+    /// Access by loads and stores to a mapping.
     pub mapped: bool,
-    /// How stores to a mapping are flushed.
+    /// Method of flushing stores to a mapping.
     pub flush: Option<MappedFlush>,
     /// Content of writes.
     pub content: WriteContent,
-    /// All outstanding I/Os walk from the same offset.
+    /// All outstanding I/Os of a thread start from the same offset.
     pub parallel: bool,
-    /// I/Os of a burst, over all threads of the target; 0: no bursts.
+    /// I/Os of a burst, over all threads of the target; 0 for no bursts.
     pub burst: u32,
-    /// Milliseconds between bursts; 0: no bursts.
+    /// Milliseconds between bursts; 0 for no bursts.
     pub think_ms: u32,
-    /// Make the file this large.
+    /// Size of the file to create, in bytes.
     pub file_size: Option<u64>,
-    /// How many of 100 I/Os go to a random place: 0 is sequential, 100 random.
+    /// Percentage of I/Os at random offsets: 0 for sequential, 100 for random.
     pub random_percent: u8,
-    /// Random: what offsets are multiples of. Sequential: the stride.
+    /// Random access: alignment of offsets. Sequential access: stride. In bytes.
     pub alignment: u64,
-    /// How random I/Os are spread over the range.
+    /// Distribution of random I/Os over the range.
     pub distribution: Option<Distribution>,
-    /// All threads take the next offset from one position.
+    /// All threads share one sequential position.
     pub interlocked: bool,
-    /// The n-th thread starts n times so far from the base.
+    /// Distance between the start offsets of consecutive threads, in bytes.
     pub thread_stride: u64,
     /// Outstanding I/Os of each thread.
     pub requests: u32,
-    /// How many of 100 I/Os are writes.
+    /// Percentage of I/Os that are writes.
     pub write_percent: u8,
-    /// A limit of each thread.
+    /// Rate limit of each thread.
     pub throughput: Option<Throughput>,
-    /// Threads of this target.
+    /// Number of threads of this target.
     pub threads: u32,
     /// I/O priority.
     pub priority: IoPriority,
-    /// How often it is chosen where threads have outstanding I/Os over all targets.
+    /// Weight of the target, where outstanding I/Os are shared by targets.
     pub weight: u32,
-    /// The only threads that work on it, where threads have outstanding I/Os over all targets.
+    /// Threads that use the target, where outstanding I/Os are shared by targets; empty for all.
     pub thread_targets: Vec<ThreadTarget>,
 }
 
-/// Hints with which a file is opened.
+/// Access hints for opening a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Hints {
     /// Random access.
@@ -74,49 +73,49 @@ pub struct Hints {
     pub temporary: bool,
 }
 
-/// Caches of the system that stand between: whether there are any.
+/// Caches of the system in use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CacheMode {
-    /// Yes.
+    /// All caches.
     #[default]
     Cached,
-    /// Not this machine's; a file server's may.
+    /// No local cache; a file server's may be used.
     LocalOff,
-    /// No.
+    /// None.
     Off,
 }
 
-/// How stores to a mapping are flushed.
+/// Method of flushing stores to a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MappedFlush {
     /// FlushViewOfFile.
     ViewOfFile,
     /// RtlFlushNonVolatileMemory.
     NonVolatileMemory,
-    /// RtlFlushNonVolatileMemory, without waiting for it to drain.
+    /// RtlFlushNonVolatileMemory, without waiting for completion.
     NonVolatileMemoryNoDrain,
 }
 
 /// Content of writes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum WriteContent {
-    /// The bytes 0 to 255 over and over.
+    /// The bytes 0 to 255 repeated.
     #[default]
     Counting,
     /// Zeroes.
     Zero,
-    /// Random bytes; a profile may say so without the size of a buffer.
+    /// Random bytes, without the size of a buffer in the profile.
     Random,
-    /// A buffer; each write starts at another place in it.
+    /// A buffer, with a different start offset for each write.
     Buffer {
-        /// Size of the buffer.
+        /// Size of the buffer in bytes.
         size: u64,
-        /// File from which the buffer is filled; `None`: random bytes.
+        /// File that fills the buffer; `None` for random bytes.
         file: Option<String>,
     },
 }
 
-/// A limit on the throughput of a thread on a target.
+/// Rate limit of a thread on a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Throughput {
     /// Bytes per millisecond.
@@ -128,29 +127,29 @@ pub enum Throughput {
 /// I/O priority.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum IoPriority {
-    /// 1.
+    /// Value 1.
     VeryLow,
-    /// 2.
+    /// Value 2.
     Low,
-    /// 3.
+    /// Value 3.
     #[default]
     Normal,
 }
 
-/// A thread that works on a target.
+/// A thread that uses a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadTarget {
     /// Number of the thread.
     pub thread: u32,
-    /// The weight of the target for this thread; 0: that of the target.
+    /// Weight of the target for this thread; 0 for the target's own weight.
     pub weight: u32,
 }
 
 impl Target {
-    /// DiskSpd's default block.
+    /// DiskSpd's default block size in bytes.
     pub const BLOCK: u32 = 64 << 10;
 
-    /// Creates a target with DiskSpd's defaults: 64 KiB reads one after the other, two outstanding.
+    /// Creates a target with DiskSpd's defaults: sequential reads of 64 KiB, two outstanding.
     pub fn at(path: &str) -> Self {
         Self {
             path: path.to_owned(),
@@ -163,12 +162,12 @@ impl Target {
         }
     }
 
-    /// Returns true if it is a whole drive, `#N`.
+    /// Returns true for a whole drive, `#N`.
     pub fn is_drive(&self) -> bool {
         self.path.starts_with('#')
     }
 
-    /// Returns true if it stands for a target that is named later, `*N`.
+    /// Returns true for a template, `*N`, which the command line replaces.
     pub fn is_template(&self) -> bool {
         self.path.starts_with('*')
     }

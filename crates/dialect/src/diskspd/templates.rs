@@ -1,11 +1,11 @@
-//! Names of targets: what can be one here, and the templates `*1`, `*2` of a profile that the command line
-//! fills in.
+//! Names of targets: their validation, and the templates `*1`, `*2` of a profile, which the command line
+//! replaces.
 
 use super::profile::Profile;
 use super::size::number;
 use crate::error::Error;
 
-/// Refuses names that mean nothing on Linux.
+/// Refuses names without a meaning on Linux.
 ///
 /// # Errors
 /// A drive letter, a Windows path, a malformed drive number or template.
@@ -39,16 +39,16 @@ fn drive_number(digits: &str) -> Option<u32> {
     number(digits).ok().and_then(|number| u32::try_from(number).ok())
 }
 
-/// Returns the place, from 0, of the name that fills in the template `name`; `None` if it is none.
+/// Returns the index, from 0, of the name that replaces the template `name`; `None` for other names.
 fn template_number(name: &str) -> Option<usize> {
     let place = number(name.strip_prefix('*')?).ok().and_then(|number| usize::try_from(number).ok())?;
     place.checked_sub(1)
 }
 
-/// Puts `names` in place of the templates of `profile`. Without names, templates stay as they are.
+/// Replaces the templates of `profile` with `names`. Without names, templates stay.
 ///
 /// # Errors
-/// If a template has no name, or a name no template.
+/// Fails if a template has no name, or a name no template.
 pub(super) fn fill_in(profile: &mut Profile, names: &[String], place: &str) -> Result<(), Error> {
     let mut used = vec![false; names.len()];
     for target in profile.time_spans.iter_mut().flat_map(|span| &mut span.targets) {

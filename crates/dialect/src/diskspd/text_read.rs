@@ -1,5 +1,5 @@
-//! Results that DiskSpd has printed as text: the tables of I/O and of percentiles, which all versions have
-//! alike. What was asked is taken from the input parameters.
+//! Import of DiskSpd's text results: the tables of I/O and of percentiles, which are the same in all
+//! versions. The requested load is read from the input parameters.
 
 use plumb_block::Bytes;
 use plumb_report::document::{Environment, RunJob};
@@ -14,10 +14,10 @@ use crate::imported::{
 /// Milliseconds in a second.
 const PER_SECOND: f64 = 1e3;
 
-/// Reads a result; `file` is its name for errors.
+/// Reads a result; `file` is its name in errors.
 ///
 /// # Errors
-/// The line of a table that makes no sense.
+/// The invalid line of a table.
 pub(crate) fn read_text_result(text: &str, file: &str) -> Result<ImportedResult, Error> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let value =
@@ -50,7 +50,7 @@ pub(crate) fn read_text_result(text: &str, file: &str) -> Result<ImportedResult,
     })
 }
 
-/// Reads what the input parameters ask for, and the requests in flight: of the first target.
+/// Returns the requested load of the first target, with its requests in flight.
 fn asked(lines: &[&str]) -> (RunJob, Option<u64>) {
     let after = |name: &str| lines.iter().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let number = |name| after(name).and_then(|text| text.parse::<u64>().ok());
@@ -87,14 +87,14 @@ fn asked(lines: &[&str]) -> (RunJob, Option<u64>) {
     (job, depth)
 }
 
-/// The lines of one span.
+/// Lines of one span.
 struct Page<'a> {
     lines: &'a [&'a str],
     begin: usize,
     file: &'a str,
 }
 
-/// A row of a table: its cells.
+/// Cells of a table row.
 type Row<'a> = Vec<&'a str>;
 
 impl Page<'_> {
@@ -148,7 +148,7 @@ impl Page<'_> {
         Ok(Span { seconds, warmup: 0.0, jobs: vec![job.clone()], targets, total, ..Span::default() })
     }
 
-    /// Returns the total of a table and its rows.
+    /// Parses a table: its total and its rows.
     fn table(&self, heading: &str) -> Result<Table, Error> {
         let Some(at) = self.lines.iter().position(|line| *line == heading) else {
             return Ok(Table::default());
@@ -189,8 +189,7 @@ impl Page<'_> {
         Err(self.wrong(at, format!("the table {heading} has no line `total:`")))
     }
 
-    /// Returns the times of the operations in column `side` of the percentiles; `None` where their extremes
-    /// were not printed.
+    /// Returns the latencies in column `side` of the percentiles; `None` if the extremes were not printed.
     fn distribution(&self, table: &Table, side: usize) -> Result<Option<Distribution>, Error> {
         let heading = self.lines.iter().position(|line| line.starts_with("%-ile"));
         let begin = heading.map_or(self.lines.len(), |at| at + 1);
@@ -216,8 +215,8 @@ impl Page<'_> {
         }
     }
 
-    /// Returns a time in milliseconds as seconds; `None` for a cell that is not there, or has no number, such
-    /// as `N/A`.
+    /// Parses milliseconds and returns seconds; `None` for a missing cell or one without a number, such as
+    /// `N/A`.
     fn milliseconds(&self, line: usize, cell: Option<&&str>) -> Result<Option<f64>, Error> {
         let text = cell.copied().unwrap_or_default();
         let Ok(number) = text.parse() else { return Ok(None) };
@@ -230,13 +229,13 @@ impl Page<'_> {
 #[derive(Debug, Default)]
 struct Table {
     total: DirectionFigures,
-    /// Time of an operation; `None` where latencies were not recorded.
+    /// Mean latency; `None` if latencies were not recorded.
     mean: Option<Mean>,
-    /// Rows with the names of their files.
+    /// Rows by file name.
     rows: Vec<(String, DirectionFigures)>,
 }
 
-/// Mean and deviation of a time, in seconds.
+/// Mean and standard deviation of a time, in seconds.
 #[derive(Debug, Clone, Copy)]
 struct Mean {
     mean: f64,

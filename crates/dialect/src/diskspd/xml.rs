@@ -1,6 +1,6 @@
-//! XML: elements are read with their lines, from untrusted text, and written.
+//! XML: elements with line numbers, parsed from untrusted text, and a writer.
 //!
-//! There are no document types, so nothing expands; the length is limited.
+//! Document types are refused, so entities do not expand. The length of a document is limited.
 
 use std::fmt::{Display, Write as _};
 
@@ -12,10 +12,10 @@ use crate::error::Error;
 /// Maximum length of a document, in bytes.
 const LENGTH_MAX: usize = 4 << 20;
 
-/// Reads a document; `file` is its name for errors.
+/// Parses a document; `file` is its name in errors.
 ///
 /// # Errors
-/// Where it is not well-formed, or too long.
+/// The position at which it is not well-formed, or that it is too long.
 pub(super) fn parse<'a>(text: &'a str, file: &str) -> Result<Document<'a>, Error> {
     if text.len() > LENGTH_MAX {
         let problem = format!("{} bytes: a profile has at most {LENGTH_MAX}", text.len());
@@ -26,7 +26,7 @@ pub(super) fn parse<'a>(text: &'a str, file: &str) -> Result<Document<'a>, Error
     })
 }
 
-/// Reads the children of an element by name.
+/// Element of a document, with access to its children by name.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Element<'a> {
     pub(super) file: &'a str,
@@ -39,19 +39,19 @@ impl<'a> Element<'a> {
         self.node.tag_name().name()
     }
 
-    /// Returns the text in it, without blanks around.
+    /// Returns the text in the element, without white space around it.
     pub(super) fn text(&self) -> String {
         let texts = self.node.children().filter(Node::is_text).filter_map(|text| text.text());
         texts.collect::<String>().trim().to_owned()
     }
 
-    /// Returns the place of it: the file and the line.
+    /// Returns the position: file and line.
     pub(super) fn place(&self) -> String {
         let line = self.node.document().text_pos_at(self.node.range().start).row;
         format!("{}:{line}", self.file)
     }
 
-    /// Returns an error in this element.
+    /// Creates an error about this element.
     pub(super) fn wrong(&self, problem: impl Into<String>) -> Error {
         Error::new(self.place(), problem)
     }
@@ -62,10 +62,10 @@ impl<'a> Element<'a> {
         self.node.children().filter(Node::is_element).map(move |node| Self { file, node })
     }
 
-    /// Refuses children of other names, and text.
+    /// Refuses text, and children with other names than `names`.
     ///
     /// # Errors
-    /// The first of them.
+    /// The first such item.
     pub(super) fn known_only(&self, names: &[&str]) -> Result<(), Error> {
         let (name, text) = (self.name(), self.text());
         match self.children().find(|child| !names.contains(&child.name())) {
@@ -78,10 +78,11 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// Returns the children in the only child of this name: at least one, and all called `inner`.
+    /// Returns the children of the only child `name`: at least one, all named `inner`. `None` without that
+    /// child.
     ///
     /// # Errors
-    /// What is there instead.
+    /// The unexpected content.
     pub(super) fn list(&self, name: &str, inner: &str) -> Result<Option<Vec<Self>>, Error> {
         let Some(list) = self.child(name)? else { return Ok(None) };
         list.known_only(&[inner])?;
@@ -93,19 +94,18 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// Returns the children in the only child of this name, which must be there: at least one, and all called
-    /// `inner`.
+    /// Returns the children of the required child `name`: at least one, all named `inner`.
     ///
     /// # Errors
-    /// What is there instead.
+    /// The unexpected content.
     pub(super) fn needed_list(&self, name: &str, inner: &str) -> Result<Vec<Self>, Error> {
         self.list(name, inner)?.ok_or_else(|| self.wrong(format!("<{}>: expected <{name}>", self.name())))
     }
 
-    /// Returns the only child of this name.
+    /// Returns the only child `name`; `None` if missing.
     ///
     /// # Errors
-    /// If there are several.
+    /// Fails if there are several.
     pub(super) fn child(&self, name: &str) -> Result<Option<Self>, Error> {
         let mut children = self.children().filter(|child| child.name() == name);
         match (children.next(), children.next()) {
@@ -114,14 +114,14 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// Returns the only child of this name and its text; it holds nothing else.
+    /// Returns the only child `name` and its text.
     ///
     /// # Errors
-    /// If there are several, or elements in it.
+    /// Fails if there are several, or if it contains elements.
     pub(super) fn value(&self, name: &str) -> Result<Option<(Self, String)>, Error> {
         let Some(child) = self.child(name)? else { return Ok(None) };
         let text = child.text();
-        // The parser reads a reference to a character that XML does not have as U+FFFD.
+        // The parser replaces references to characters invalid in XML by U+FFFD.
         if text.contains('\u{fffd}') && !self.node.document().input_text().contains('\u{fffd}') {
             return Err(child.wrong(format!("<{name}> refers to a character that XML does not have")));
         }
@@ -131,10 +131,10 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// Returns the number in the only child of this name.
+    /// Returns the number in the only child `name`.
     ///
     /// # Errors
-    /// If it is none from `least` to `most`.
+    /// Fails unless it is from `least` to `most`.
     pub(super) fn number(&self, name: &str, least: u64, most: u64) -> Result<Option<u64>, Error> {
         let Some((child, text)) = self.value(name)? else { return Ok(None) };
         child.whole(name, &text, least, most).map(Some)
@@ -143,7 +143,7 @@ impl<'a> Element<'a> {
     /// Returns the number in an attribute.
     ///
     /// # Errors
-    /// If it is not there, or none up to `most`.
+    /// Fails if it is missing or exceeds `most`.
     pub(super) fn attribute(&self, name: &str, most: u64) -> Result<u64, Error> {
         let text = self.node.attribute(name);
         let text =
@@ -151,10 +151,10 @@ impl<'a> Element<'a> {
         self.whole(name, text, 0, most)
     }
 
-    /// Returns the number in `text`, which belongs to `name`.
+    /// Parses the number `text` of the element `name`.
     ///
     /// # Errors
-    /// If it is none from `least` to `most`.
+    /// Fails unless it is from `least` to `most`.
     pub(super) fn whole(&self, name: &str, text: &str, least: u64, most: u64) -> Result<u64, Error> {
         let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
         let number = text.parse().ok().filter(|number| is_digits && (least..=most).contains(number));
@@ -163,18 +163,18 @@ impl<'a> Element<'a> {
         })
     }
 
-    /// Returns the truth in the child of this name, if there is one.
+    /// Returns the boolean in the child `name`, if present.
     ///
     /// # Errors
-    /// If it makes no sense.
+    /// Fails if it is invalid.
     pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, Error> {
         self.choice(name, &[("true", true), ("false", false), ("1", true), ("0", false)])
     }
 
-    /// Returns what the child of this name chooses, if there is one.
+    /// Returns the choice in the child `name`, if present.
     ///
     /// # Errors
-    /// If it is none of `choices`.
+    /// Fails if it is not among `choices`.
     pub(super) fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Option<T>, Error> {
         let Some((child, text)) = self.value(name)? else { return Ok(None) };
         match choices.iter().find(|(choice, _)| *choice == text) {
@@ -186,10 +186,10 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// Sets the fields of `into` that are there.
+    /// Sets the fields of `into` from the elements present.
     ///
     /// # Errors
-    /// The first that makes no sense.
+    /// The first invalid element.
     pub(super) fn set<T>(&self, fields: &[Field<T>], into: &mut T) -> Result<(), Error> {
         for field in fields {
             let slot = (field.slot)(into);
@@ -209,7 +209,7 @@ impl<'a> Element<'a> {
     }
 }
 
-/// Lines of XML, two spaces deeper in each element.
+/// Writer of XML, indented by two spaces for each level.
 #[derive(Debug, Default)]
 pub(super) struct XmlWriter {
     pub(super) written: String,
@@ -217,12 +217,12 @@ pub(super) struct XmlWriter {
 }
 
 impl XmlWriter {
-    /// Opens an element that holds others.
+    /// Opens an element with children.
     pub(super) fn open(&mut self, name: &str) {
         self.open_with(name, "");
     }
 
-    /// Opens an element that holds others, with attributes, which are written as they are.
+    /// Opens an element with children and attributes; `attributes` is not escaped.
     pub(super) fn open_with(&mut self, name: &str, attributes: &str) {
         let blank = if attributes.is_empty() { "" } else { " " };
         self.line(&format!("<{name}{blank}{attributes}>"));
@@ -235,7 +235,7 @@ impl XmlWriter {
         self.line(&format!("</{name}>"));
     }
 
-    /// Writes an element that holds a value.
+    /// Writes an element with a value.
     pub(super) fn value(&mut self, name: &str, value: impl Display) {
         self.text(name, &value.to_string());
     }
@@ -244,7 +244,7 @@ impl XmlWriter {
         self.line(&format!("<{name}>{}</{name}>", escaped(value)));
     }
 
-    /// Writes an element that holds the name of a choice, if it has one.
+    /// Writes an element with the name of a choice, if it has one.
     pub(super) fn choice<T: PartialEq>(&mut self, name: &str, choices: &[(&str, T)], value: &T) {
         if let Some((chosen, _)) = choices.iter().find(|(_, choice)| choice == value) {
             self.text(name, chosen);
@@ -267,7 +267,7 @@ impl XmlWriter {
         }
     }
 
-    /// Writes a line as it is.
+    /// Writes an unescaped line.
     pub(super) fn line(&mut self, line: &str) {
         // Writing to a string cannot fail.
         let written = writeln!(self.written, "{:1$}{line}", "", 2 * self.depth);
@@ -275,7 +275,7 @@ impl XmlWriter {
     }
 }
 
-/// Returns `value` as XML spells it.
+/// Returns `value` with XML escapes.
 pub(super) fn escaped(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
     for letter in value.chars() {
@@ -293,7 +293,7 @@ pub(super) fn escaped(value: &str) -> String {
     escaped
 }
 
-/// Returns true for a character that XML 1.0 (2.2, Characters) has no way to say; a file's name may hold it.
+/// Returns true for characters that XML 1.0 cannot represent (2.2, Characters). File names may contain them.
 const fn is_unspeakable(letter: char) -> bool {
     matches!(letter, '\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\u{fffe}' | '\u{ffff}')
 }

@@ -1,17 +1,17 @@
-//! The elements of a profile that hold a number or a flag: one table for reading and writing.
+//! Elements of a profile that contain a number or flag: one table for reading and writing.
 
 use super::profile::{EtwSettings, Profile, Target, TimeSpan};
 
-/// An element of a `T` that holds a number or a flag.
+/// An element with a number or flag of a `T`.
 pub(super) struct Field<T> {
     /// Name of the element.
     pub(super) name: &'static str,
-    /// Number or flag that the element sets.
+    /// Access to the number or flag.
     pub(super) slot: fn(&mut T) -> Slot<'_>,
-    /// The smallest and the largest number that it takes.
+    /// Minimum and maximum value.
     pub(super) least: u64,
     pub(super) most: u64,
-    /// True if the element is written only if it is not 0 or false.
+    /// True to omit the element if the value is 0 or false.
     pub(super) is_sparse: bool,
 }
 
@@ -49,7 +49,7 @@ impl<T> Field<T> {
     }
 }
 
-/// Elements of a profile, in groups between which other elements are written.
+/// Elements of a profile, in groups with other elements between them.
 pub(super) const PROFILE: [&[Field<Profile>]; 2] = [
     &[
         Field::int("Progress", |profile| Slot::Int(&mut profile.progress)),
@@ -94,7 +94,7 @@ pub(super) const TIME_SPAN: [Field<TimeSpan>; 12] = [
     Field::flag("RandomWriteData", |span: &mut TimeSpan| Slot::Flag(&mut span.random_write_data)).sparse(),
 ];
 
-/// Elements of a target, in groups between which other elements are written.
+/// Elements of a target, in groups with other elements between them.
 pub(super) const TARGET: [&[Field<Target>]; 6] = [
     &[
         Field::int("BlockSize", |target: &mut Target| Slot::Int(&mut target.block)).least(1),

@@ -1,7 +1,7 @@
-//! Reads a DiskSpd profile from XML.
+//! Reading of a DiskSpd profile from XML.
 //!
-//! Every element that is not known, comes twice or holds nonsense is an error with its line. Older forms are
-//! read, too: `DisableAllCache`, `AffinityAssignment`, `GroupAffinity`.
+//! Unknown, duplicate and invalid elements are errors with their line. Older forms are accepted:
+//! `DisableAllCache`, `AffinityAssignment`, `GroupAffinity`.
 
 use super::distribution::{Distribution, Share, Unit};
 use super::profile::{
@@ -28,7 +28,7 @@ pub(super) const FLUSH_TYPES: [(&str, MappedFlush); 3] = [
     ("NonVolatileMemoryNoDrain", MappedFlush::NonVolatileMemoryNoDrain),
 ];
 
-/// The first of a priority is written.
+/// Names of priorities; the first name of a priority is used for writing.
 pub(super) const PRIORITIES: [(&str, IoPriority); 4] = [
     ("1", IoPriority::VeryLow),
     ("2", IoPriority::Low),
@@ -36,14 +36,14 @@ pub(super) const PRIORITIES: [(&str, IoPriority); 4] = [
     ("0", IoPriority::Normal),
 ];
 
-/// Patterns that need no buffer.
+/// Patterns without a buffer.
 pub(super) const PATTERNS: [(&str, WriteContent); 3] =
     [("sequential", WriteContent::Counting), ("zero", WriteContent::Zero), ("random", WriteContent::Random)];
 
-/// Reads the text of a profile; `file` is its name for errors. Templates stay as they are.
+/// Reads a profile; `file` is its name in errors. Templates are kept.
 ///
 /// # Errors
-/// The line that makes no sense, its element and value, and what was expected.
+/// The invalid line, its element and value, and the expected form.
 pub fn profile(text: &str, file: &str) -> Result<Profile, Error> {
     let document = xml::parse(text, file)?;
     let root = Element { file, node: document.root_element() };
@@ -64,7 +64,7 @@ pub fn profile(text: &str, file: &str) -> Result<Profile, Error> {
     Ok(profile)
 }
 
-/// Refuses children that are neither fields nor among `others`.
+/// Refuses children that are neither `fields` nor among `others`.
 fn known_only<T>(element: &Element<'_>, fields: &[&[Field<T>]], others: &[&str]) -> Result<(), Error> {
     let fields = fields.iter().flat_map(|group| group.iter().map(|field| field.name));
     element.known_only(&fields.chain(others.iter().copied()).collect::<Vec<_>>())
@@ -75,7 +75,7 @@ fn time_span(element: &Element<'_>) -> Result<TimeSpan, Error> {
     let targets = element.needed_list("Targets", "Target")?;
     let mut span = TimeSpan::new(targets.iter().map(target).collect::<Result<_, _>>()?);
     element.set(&TIME_SPAN, &mut span)?;
-    // Processors have groups anyway.
+    // Ignored: processors always have groups here.
     element.flag("GroupAffinity")?;
     if let Some(affinity) = element.child("Affinity")? {
         span.affinity = affinity.children().map(|each| processor(&each)).collect::<Result<_, _>>()?;
@@ -120,7 +120,7 @@ fn target(element: &Element<'_>) -> Result<Target, Error> {
         element.set(fields, &mut target)?;
     }
     set_caching(element, &mut target)?;
-    // Profiles that were written for existing files say 0.
+    // Profiles written for existing files have 0.
     target.file_size = element.number("FileSize", 0, u64::MAX)?.filter(|size| *size > 0);
     set_access(element, &mut target)?;
     target.priority = element.choice("IOPriority", &PRIORITIES)?.unwrap_or_default();

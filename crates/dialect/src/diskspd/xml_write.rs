@@ -1,4 +1,5 @@
-//! A profile as XML, in DiskSpd's order and indentation: reading it back gives the same profile.
+//! Writing of a profile as XML, in DiskSpd's order and indentation. [`xml_read`](super::xml_read) reads the
+//! same profile back.
 
 use super::distribution::Unit;
 use super::profile::{CacheMode, Precreate, Profile, Target, Throughput, TimeSpan, WriteContent};
@@ -6,14 +7,14 @@ use super::xml::XmlWriter;
 use super::xml_fields::{ETW, PROFILE, TARGET, TIME_SPAN};
 use super::xml_read::{FLUSH_TYPES, PATTERNS, PRECREATE, PRIORITIES, RESULT_FORMATS};
 
-/// Returns the profile as a document of its own.
+/// Returns the profile as an XML document.
 pub fn profile(profile: &Profile) -> String {
     let mut writer = XmlWriter::default();
     write_into(profile, &mut writer);
     writer.written
 }
 
-/// Writes the profile within another document.
+/// Writes the profile as part of another document.
 pub(super) fn write_into(profile: &Profile, writer: &mut XmlWriter) {
     writer.open("Profile");
     writer.fields(PROFILE[0], profile);

@@ -1,4 +1,4 @@
-//! Latencies: means, deviations, and every percentile.
+//! Latencies: means, deviations and percentiles.
 
 use plumb_load::{Direction, LoadOutcome};
 
@@ -39,7 +39,7 @@ pub(super) fn percentiles(outcome: &LoadOutcome, writer: &mut XmlWriter) {
     writer.close("Latency");
 }
 
-/// Writes the latencies of one target of one thread.
+/// Writes the latencies of a thread on a target.
 pub(super) fn of_target(outcome: &LoadOutcome, writer: &mut XmlWriter) {
     let names = [
         (Side::Read, "AverageReadLatencyMilliseconds", "ReadLatencyStdev"),
@@ -59,8 +59,8 @@ fn moments(direction: &Direction, mean: &str, deviation: &str, writer: &mut XmlW
     }
 }
 
-/// Returns the percentiles as they are written, and as parts of 1,000,000,000: 0 to 99, 99.9 to seven nines
-/// after the point, 100.
+/// Returns the percentiles as names and as parts of 1,000,000,000: 0 to 99, 99.9 to 99.9999999,
+/// and 100.
 fn rows() -> Vec<(String, u64)> {
     let whole = (0..100).map(|percent| (percent.to_string(), percent * 10_000_000));
     let nines = (1..=7_u32).map(|nines| {

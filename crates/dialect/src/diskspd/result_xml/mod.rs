@@ -1,8 +1,7 @@
-//! Results as XML, in DiskSpd's structure, with one element more at the end of each time span: `Storage`,
-//! what the devices beneath were handed.
+//! Results as XML in DiskSpd's structure, with an additional element `Storage` at the end of each time span:
+//! the counters of the devices below.
 //!
-//! What is not known is left out rather than made up: efficiency classes of processors, the GUID of a power
-//! scheme.
+//! Unknown facts are left out: efficiency classes of processors, the GUID of a power scheme.
 
 mod latency;
 mod storage;
@@ -18,7 +17,7 @@ use super::xml::XmlWriter;
 use super::xml_write;
 use crate::machine::Machine;
 
-/// Returns the results of the time spans of `profile`, in order. Spans that did not run are left out.
+/// Formats the results of the time spans of `profile`, in order. Spans that did not run are left out.
 pub fn xml(profile: &Profile, results: &[SpanResult], machine: &Machine) -> String {
     let mut writer = XmlWriter::default();
     writer.open("Results");

@@ -1,5 +1,5 @@
-//! Counts of what the devices beneath were handed, for each target; not in a `Target`, in which readers look
-//! for results.
+//! Counters of the devices below each target. They are not in a `Target` element, where parsers expect
+//! results.
 
 use plumb_load::SpanResult;
 

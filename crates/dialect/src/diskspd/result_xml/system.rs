@@ -1,4 +1,4 @@
-//! The `System` element of a result: computer, time of the run and processors.
+//! The `System` element of a result: computer, start of the run, processors.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +23,8 @@ pub(super) fn write(machine: &Machine, writer: &mut XmlWriter) {
     writer.close("System");
 }
 
-/// Writes the processors in groups of 64, as `-ag` counts them, and which of a group belong to each node,
-/// socket and core.
+/// Writes the processors in groups of 64, as `-ag` counts them, and the members of each node, socket and
+/// core.
 fn topology(machine: &Machine, writer: &mut XmlWriter) {
     writer.open("ProcessorTopology");
     for (group, mask) in masks(machine, |_| ()).into_iter().map(|(((), group), mask)| (group, mask)) {
@@ -50,7 +50,7 @@ fn topology(machine: &Machine, writer: &mut XmlWriter) {
     writer.line(&format!("<PowerScheme Name=\"{}\" Guid=\"\"/>", escaped(scheme)));
 }
 
-/// Returns the processors of each value of `of` in each group, as bits.
+/// Returns the processors with each value of `of`, for each group, as bit masks.
 fn masks<K: Ord>(machine: &Machine, of: impl Fn(&ProcessorPlace) -> K) -> BTreeMap<(K, u32), u64> {
     let mut masks = BTreeMap::new();
     for place in &machine.topology {

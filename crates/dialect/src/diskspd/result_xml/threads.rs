@@ -62,7 +62,7 @@ fn distribution(span: &TimeSpan, target: &Target, size: u64, writer: &mut XmlWri
     writer.close("Distribution");
 }
 
-/// Writes the I/Os per second over time, and how they varied.
+/// Writes the I/Os per second over time, with their deviation.
 pub(super) fn iops(span: &TimeSpan, result: &SpanResult, outcome: &LoadOutcome, writer: &mut XmlWriter) {
     let width = outcome.read.series.width().max(outcome.write.series.width());
     let of = |series| Intervals::from_series(series, result.window, span.bucket_ms, width);

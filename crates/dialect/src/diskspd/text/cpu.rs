@@ -1,4 +1,4 @@
-//! The table of processor use in DiskSpd's text output.
+//! Table of processor use.
 
 use plumb_load::SpanResult;
 

@@ -1,4 +1,4 @@
-//! Where random I/Os went, for targets with a distribution.
+//! Effective distributions of random I/Os.
 
 use plumb_load::SpanResult;
 
@@ -25,7 +25,7 @@ pub(super) fn section(span: &TimeSpan, result: &SpanResult, page: &mut Page) {
     }
 }
 
-/// Returns ascending numbers, three or more in a row as ` 0 - 3`.
+/// Formats ascending numbers, three or more consecutive ones as ` 0 - 3`.
 fn runs(numbers: impl Iterator<Item = usize>) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for number in numbers {

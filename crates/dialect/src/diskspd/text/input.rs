@@ -1,4 +1,4 @@
-//! The input parameters: the profile in DiskSpd's words.
+//! Input parameters: the profile in DiskSpd's terms.
 
 use super::super::distribution::{Distribution, Unit};
 use super::super::profile::{

@@ -1,7 +1,7 @@
-//! Results as text, in DiskSpd's layout: headings and columns are those that existing parsers look for.
+//! Results as text in DiskSpd's layout, with the headings and columns that existing parsers expect.
 //!
-//! Behind all of it stands a section that DiskSpd does not have: what the devices beneath were handed, beside
-//! what the application did.
+//! A section that DiskSpd does not have follows: the counters of the devices below beside those of the
+//! application.
 
 mod cpu;
 mod distributions;
@@ -20,14 +20,14 @@ use super::measured::{asked, is_interrupted, parts, start_time, timed_with_flush
 use super::profile::{Profile, TimeSpan};
 use crate::machine::Machine;
 
-/// Returns the profile alone.
+/// Formats the profile.
 pub(super) fn profile(profile: &Profile, machine: &Machine) -> String {
     let mut page = Page::default();
     input::profile(profile, machine, &mut page);
     page.written
 }
 
-/// Returns the results of the time spans of `profile`, in order. Spans that did not run are left out.
+/// Formats the results of the time spans of `profile`, in order. Spans that did not run are left out.
 pub fn text(profile: &Profile, results: &[SpanResult], machine: &Machine) -> String {
     let results = timed_with_flushes(&results[..results.len().min(profile.time_spans.len())]);
     let mut page = Page::default();
@@ -71,7 +71,7 @@ fn system(machine: &Machine, page: &mut Page) {
     page.line(&format!("\tplumb:\t\t\t{}", machine.version));
 }
 
-/// Prints which thread worked on what, and how (`-v`).
+/// Writes the targets and load of each thread (`-v`).
 fn starts(span: &TimeSpan, result: &SpanResult, page: &mut Page) {
     let mut before = vec![0; result.targets.len()];
     for (thread, part) in parts(result) {

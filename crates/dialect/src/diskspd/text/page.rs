@@ -1,4 +1,4 @@
-//! Page of text that the sections write to.
+//! Lines of text output.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 pub(super) const STARS: &str =
     "*******************************************************************************";
 
-/// Lines of text.
+/// Text output under construction.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     pub(super) written: String,

@@ -1,11 +1,11 @@
-//! How latencies were distributed: for each of several targets, and for all together.
+//! Percentiles of latencies, for each of several targets and for all together.
 
 use plumb_load::{LoadOutcome, SpanResult};
 
 use super::super::measured::{Ranks, Side};
 use super::page::Page;
 
-/// Rows and the parts of 1,000,000,000 that they are of.
+/// Rows, each with its percentile in parts of 1,000,000,000.
 const ROWS: [(&str, u64); 15] = [
     ("min", 0),
     ("25th", 250_000_000),

@@ -1,4 +1,4 @@
-//! Counts of what the devices beneath were handed, beside what the application did: far apart, the cache was
+//! Counters of the devices below beside those of the application. A large difference means that a cache was
 //! measured.
 
 use plumb_block::Nanos;
@@ -11,7 +11,7 @@ use super::page::{Page, STARS};
 const HEADING: &str =
     "side        |        reads |       writes |   flushes |    MiB/s   |  I/O per s | mean I/O   |  file";
 
-/// One line of either side.
+/// Figures of the application or of the devices.
 struct Figures {
     reads: u64,
     writes: u64,
@@ -49,7 +49,7 @@ pub(super) fn section(results: &[SpanResult], page: &mut Page) {
     }
 }
 
-/// Prints what the tables hide: failures, and I/Os that a throttle meant to start earlier.
+/// Writes remarks about failures, and about I/Os that a throttle started late.
 fn remarks(outcome: &LoadOutcome, page: &mut Page) {
     let failed = outcome.read.failures() + outcome.write.failures() + outcome.flush.failures();
     if failed > 0 {

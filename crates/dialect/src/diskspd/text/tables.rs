@@ -1,4 +1,4 @@
-//! The tables of I/O: total, reads, writes, and the sums over several time spans.
+//! Tables of I/O: total, reads, writes, and the sums over several time spans.
 
 use plumb_block::{Bytes, Nanos};
 use plumb_load::{Direction, SpanResult};
@@ -8,7 +8,7 @@ use super::super::profile::TimeSpan;
 use super::super::size::shown;
 use super::page::{Page, STARS};
 
-/// Prints the three tables of a time span.
+/// Writes the three tables of a time span.
 pub(super) fn sections(span: &TimeSpan, result: &SpanResult, page: &mut Page) {
     for (heading, side) in [("Total", Side::Total), ("Read", Side::Read), ("Write", Side::Write)] {
         page.line(&format!("\n{heading} IO"));
@@ -84,7 +84,7 @@ impl Table<'_> {
     }
 }
 
-/// Prints what all time spans did together.
+/// Writes the totals of all time spans.
 pub(super) fn totals(results: &[SpanResult], page: &mut Page) {
     let measured = || results.iter().filter(|result| !is_interrupted(result));
     let window = measured().fold(Nanos::ZERO, |sum, result| sum.saturating_add(result.window));

@@ -1,4 +1,4 @@
-//! How threads waited (`-vs`): not DiskSpd's counters, but those that are kept here.
+//! Wait statistics of threads (`-vs`): plumb's own counters in place of DiskSpd's.
 
 use plumb_block::Nanos;
 use plumb_load::SpanResult;
