@@ -1,7 +1,7 @@
-//! The command line: fio's own options, job options, and job files.
+//! Command line of fio: its own options, job options, and job files.
 //!
-//! `--name` begins a job; options before the first `--name`, or after `--name=global`, hold for all that
-//! follow, those in job files too. An option's value is in the same argument or in the next one.
+//! `--name` begins a job. Options before the first `--name`, or after `--name=global`, apply to all later
+//! jobs, including those of job files. The value of an option is in the same argument or in the next one.
 
 use plumb_text::nearest;
 
@@ -12,22 +12,22 @@ use super::section::{Section, Sections, Setting};
 use super::surroundings::Surroundings;
 use crate::{Error, Machine};
 
-/// Command line as typed.
+/// Parsed command line.
 #[derive(Debug)]
 pub(super) struct TypedLine {
-    /// How to print.
+    /// Output options.
     pub(super) output: Output,
-    /// Nothing may be written.
+    /// True if writes are forbidden.
     pub(super) read_only: bool,
-    /// Settings that hold for all jobs.
+    /// Global settings.
     pub(super) global: Vec<Setting>,
-    /// The jobs.
+    /// Sections in order.
     pub(super) sections: Vec<Section>,
     /// Notes for the user.
     pub(super) notes: Vec<String>,
 }
 
-/// Reads the command line and the job files that it names.
+/// Parses the command line and the job files that it names.
 ///
 /// # Errors
 /// Names the argument or line.
@@ -52,7 +52,7 @@ pub(super) fn read(
     reader.finish()
 }
 
-/// Returns the sections asked for, wherever on the command line.
+/// Returns the sections selected by `--section`, anywhere on the command line.
 fn asked_sections(arguments: &[String]) -> Vec<String> {
     let mut asked = Vec::new();
     for (index, argument) in arguments.iter().enumerate() {
@@ -150,7 +150,7 @@ impl Reader {
             "--parse-only" => self.output.parse_only = true,
             "--showcmd" => self.output.show_command = true,
             "--readonly" => self.read_only = true,
-            // The sections were collected before.
+            // Sections were collected before.
             _ => {}
         }
         Ok(())
@@ -172,7 +172,7 @@ impl Reader {
     }
 }
 
-/// Returns the error of an unknown option, if one of fio's own is nearer.
+/// Adds a suggestion to the error of an unknown option, if an option of the command line has a similar name.
 fn like_own(name: &str, error: Error) -> Error {
     match nearest(&format!("--{name}"), option_table::all_of_command_line()) {
         Some(near) => error.remedy(format!("did you mean `{near}`?")),

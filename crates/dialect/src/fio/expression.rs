@@ -1,19 +1,19 @@
-//! Arithmetic in parentheses, which fio takes wherever it takes a number: `bs=(4*1024)`, `size=((1g-4k)/2)`.
+//! Arithmetic in parentheses, which fio accepts in place of any number: `bs=(4*1024)`, `size=((1g-4k)/2)`.
 //!
-//! Whole numbers alone: a quotient that is not whole is refused rather than cut.
+//! Only whole numbers: a quotient with a remainder is refused rather than truncated.
 
-/// How deep parentheses may stand in each other.
+/// Maximum nesting of parentheses.
 const DEPTH_MAX: u32 = 32;
 
-/// Returns true if `text` is meant as arithmetic.
+/// Returns true if `text` is an expression.
 pub(super) fn is_meant(text: &str) -> bool {
     text.trim_start().starts_with('(')
 }
 
-/// Returns the value of `text`; `atom` reads a number with its unit.
+/// Evaluates `text`; `atom` parses a number with its unit.
 ///
 /// # Errors
-/// What was expected, and where.
+/// The expected syntax, and the position.
 pub(super) fn evaluate(text: &str, atom: &dyn Fn(&str) -> Result<u64, String>) -> Result<u64, String> {
     let mut reader = Reader { text, rest: text.trim(), atom, depth: 0 };
     let value = reader.sum()?;
@@ -64,7 +64,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A power of a power is taken from the right.
+    /// Parses a power, which is right-associative.
     fn power(&mut self) -> Result<i128, String> {
         let base = self.factor()?;
         if self.one_of(&['^']).is_none() {

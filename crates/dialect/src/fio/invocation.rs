@@ -1,4 +1,4 @@
-//! Meaning of a fio command line: the scenario, and how it is to be reported.
+//! Translation of a fio command line: the scenario, and its output options.
 
 use std::ops::Range;
 
@@ -7,42 +7,42 @@ use plumb_workload::LatencyTarget;
 
 use crate::Meaning;
 
-/// A fio command line, understood.
+/// A translated fio command line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Invocation {
-    /// Scenario to run, and notes for the user.
+    /// Scenario to run, with notes for the user.
     pub meaning: Meaning,
-    /// How the result is to be printed.
+    /// Output options.
     pub output: Output,
-    /// How each section of the job files is to be reported, in order.
+    /// Reports of the sections, in order.
     pub reported: Vec<ReportedJob>,
-    /// The options of the global sections, as typed, without those that stand alone.
+    /// Options of the global sections as typed, without those that lack a value.
     pub global_options: Vec<(String, String)>,
     /// Options of the global sections as arguments: `--bs=4k`.
     pub global_command: Vec<String>,
-    /// Files to remove when all is over (`unlink=1`): only those that the run itself made may be.
+    /// Files to remove at the end (`unlink=1`). Only files created by the run may be removed.
     pub remove_after: Vec<String>,
 }
 
-/// How the result is to be printed.
+/// Output options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// Output formats, one after the other.
+    /// Output formats in order.
     pub formats: Vec<Format>,
-    /// Into which file; `None`: standard output.
+    /// Output file; `None` for standard output.
     pub file: Option<String>,
     /// Stop after parsing.
     pub parse_only: bool,
-    /// Print the [command line](super::command) that job files stand for, and stop.
+    /// Print the [command line](super::command) equivalent to the job files, and stop.
     pub show_command: bool,
-    /// True if progress is shown; `None`: it is where a terminal looks at it.
+    /// Show progress or not; `None` to show it on a terminal.
     pub progress: Option<bool>,
 }
 
-/// A form of the result.
+/// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Text for people.
+    /// Text for readers.
     Normal,
     /// JSON.
     Json,
@@ -50,72 +50,72 @@ pub enum Format {
     JsonPlus,
 }
 
-/// How a section of a job file is to be reported.
+/// Report of a section.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReportedJob {
-    /// The section.
+    /// Name of the section.
     pub name: String,
-    /// `description`.
+    /// Value of `description`.
     pub description: Option<String>,
-    /// Number of the job's span.
+    /// Index of the section's span.
     pub span: usize,
-    /// Number of the job's reporting group.
+    /// Number of the reporting group.
     pub group: u32,
-    /// Jobs of the section in its span: one for all clones, or one for each.
+    /// Indices of the section's jobs in its span: one for all clones, or one for each.
     pub jobs: Range<usize>,
-    /// Options of the section as typed, without the global ones and those that stand alone.
+    /// Options of the section as typed, without global ones and those that lack a value.
     pub options: Vec<(String, String)>,
-    /// Settings that stood alone, or all, in the form of a command line: `--name=x --rw=read`.
+    /// Options of the section as arguments: `--name=x --rw=read`.
     pub command: Vec<String>,
-    /// All clones, and all jobs of the group that say the same, as one (`group_reporting`).
+    /// Combine all clones, and all such jobs of the group (`group_reporting`).
     pub grouped: bool,
-    /// The kind of access as typed: `randrw`.
+    /// Kind of access as typed, such as `randrw`.
     pub rw: String,
-    /// The engine as typed.
+    /// Engine as typed.
     pub engine: String,
-    /// The percentiles to print.
+    /// Percentiles to print, in percent.
     pub percentiles: Vec<f64>,
-    /// Print those of completion latencies.
+    /// Print percentiles of completion latencies.
     pub clat_percentiles: bool,
-    /// Print those of total latencies.
+    /// Print percentiles of total latencies.
     pub lat_percentiles: bool,
-    /// Window over which bandwidth is averaged for its extremes.
+    /// Averaging window of the bandwidth.
     pub bandwidth_window: Nanos,
-    /// Window over which rates of operations are averaged for their extremes.
+    /// Averaging window of operations per second.
     pub iops_window: Nanos,
-    /// The latency to keep, if the depth is looked for that keeps it.
+    /// Latency target of the search for a depth, if any.
     pub latency_target: Option<LatencyTarget>,
-    /// How long each depth is tried, if that was said.
+    /// Duration of the trial of each depth; 0 if not given.
     pub latency_window: Nanos,
-    /// The steady state criterion as typed, and over which time.
+    /// Steady-state criterion as typed, with its duration.
     pub steady: Option<(String, Nanos)>,
-    /// Failures are counted rather than final.
+    /// Count failures instead of ending the run.
     pub continue_on_error: bool,
     /// Logs to write.
     pub logs: Logs,
 }
 
-/// The logs of a job.
+/// Logs of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Logs {
-    /// The kinds, each with the start of the file's name.
+    /// Kinds of logs, each with the prefix of its file name.
     pub files: Vec<(LogKind, String)>,
-    /// One line for so much time.
+    /// Time covered by a line.
     pub interval: Nanos,
-    /// Lines hold the longest latency of their interval rather than the mean.
+    /// Lines contain the maximum latency of their interval instead of the mean.
     pub maximum: bool,
-    /// Each clone has files of its own.
+    /// Write separate files for each clone.
     pub per_job: bool,
-    /// Times are those since 1970.
+    /// Times are relative to 1970 instead of the start.
     pub unix_epoch: bool,
 }
 
-/// Quantity that a log shows.
+/// Quantity of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogKind {
-    /// KiB per second.
+    /// Bandwidth in KiB/s.
     Bandwidth,
-    /// Nanoseconds.
+    /// Latency in nanoseconds.
     Latency,
     /// Operations per second.
     Iops,

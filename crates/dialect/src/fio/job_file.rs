@@ -1,17 +1,17 @@
-//! Reads the text of fio's job files.
+//! Parser of fio's job files.
 //!
-//! A line is a section's head in brackets, a setting, or `include FILE`; what follows `;` or `#` is a
-//! comment, even in the middle of a line, as fio has it.
+//! A line is the head of a section in brackets, a setting, or `include FILE`. As with fio, `;` or `#` begins
+//! a comment, even in the middle of a line.
 
 use super::option_table;
 use super::section::{Sections, Setting};
 use super::surroundings::Surroundings;
 use crate::{Error, Machine};
 
-/// How deep files may include each other.
+/// Maximum depth of includes.
 const INCLUDES_MAX: u32 = 16;
 
-/// Reads the job file `name` into `sections`.
+/// Parses the job file `name` into `sections`.
 ///
 /// # Errors
 /// Names the line.
@@ -77,7 +77,7 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// Parses `value` with `${NAME}` and fio's own variables replaced.
+    /// Returns `value` with `${NAME}` and fio's own variables expanded.
     fn filled_in(&self, value: &str, place: &str) -> Result<String, Error> {
         let mut filled = String::with_capacity(value.len());
         let mut rest = value;
@@ -103,22 +103,22 @@ impl Reader<'_, '_> {
         ];
         let whole =
             own.iter().fold(filled.clone(), |filled, (name, value)| filled.replace(name, &value.to_string()));
-        // fio calculates with its own variables: `$ncpus*2`.
+        // fio evaluates arithmetic with its own variables: `$ncpus*2`.
         let calculates = whole != filled && !whole.starts_with('(') && is_arithmetic(&whole);
         Ok(if calculates { format!("({whole})") } else { whole })
     }
 }
 
-/// Returns true if `text` is numbers with something between them to calculate.
+/// Returns true if `text` consists of numbers with operators between them.
 fn is_arithmetic(text: &str) -> bool {
     let of_numbers = |sign: char| sign.is_ascii_digit() || "+-*/^() kKmMgGtT".contains(sign);
     text.chars().all(of_numbers) && text.contains(['+', '-', '*', '/', '^'])
 }
 
-/// Returns the setting of `name`.
+/// Creates the setting of `name`.
 ///
 /// # Errors
-/// If fio knows no such option, or it needs a value and has none.
+/// Fails if fio has no such option, or a required value is missing.
 pub(super) fn setting(name: &str, value: Option<String>, place: String) -> Result<Setting, Error> {
     let known = option_table::find(name, &place)?;
     if value.is_none() && !known.stands_alone {

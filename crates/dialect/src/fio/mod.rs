@@ -1,14 +1,13 @@
-//! fio: its command line and job files in; JSON, json+, text and logs out; its traces.
+//! fio: parses its command line, job files and traces; formats results as JSON, json+, text and logs.
 //!
-//! The way of a job file: [`command_line`] and [`job_file`] turn what was typed into sections of settings,
-//! each with the place where it stands; [`meaning`] turns the sections into a
-//! [`Scenario`](plumb_workload::Scenario). An option either changes the scenario or the output, or is said to
-//! have no meaning here and why, or is refused: nothing is dropped in silence. Names come from
-//! [`option_table`], so that a misspelt option is told apart from one that fio knows and plumb does not.
+//! [`command_line`] and [`job_file`] parse input into sections of settings, each with its position;
+//! [`meaning`] translates the sections to a [`Scenario`](plumb_workload::Scenario). Each option affects the
+//! scenario or the output, or is reported as having no effect, or is refused; none is silently ignored.
+//! [`option_table`] lists all names, which distinguishes misspelt options from those that plumb does not
+//! support.
 //!
-//! Differences from fio that are meant: values that fio cuts short without a word (`1.5k` is 1 byte to it,
-//! `7min` is 7 us) are refused; a fixed or Poisson rate is a schedule that does not wait for the device, and
-//! `lat_ns` counts from it; writes carry stamped noise.
+//! Intended differences from fio: values that fio silently truncates (`1.5k` as 1 byte, `7min` as 7 us) are
+//! refused; a fixed or Poisson rate is a schedule independent of the device; writes contain stamped noise.
 
 mod command_line;
 mod expression;
@@ -32,16 +31,16 @@ pub use surroundings::Surroundings;
 
 use crate::{Error, Machine};
 
-/// Text that `--help` prints.
+/// Text printed by `--help`.
 pub const USAGE: &str = include_str!("usage.txt");
 
-/// Text that `--version` prints, in the form that those who look for fio's expect.
+/// Text printed by `--version`, in fio's form for programs that parse it.
 pub const VERSION: &str = concat!("plumb-", env!("CARGO_PKG_VERSION"), "\n");
 
-/// Translates a fio command line: `arguments` are those after `plumb fio`.
+/// Translates a fio command line, given the `arguments` after `plumb fio`.
 ///
 /// # Errors
-/// Names the argument or `file:line` that cannot be taken, why, and what to do instead.
+/// Names the argument or `file:line`, the reason and the remedy.
 pub fn parse(
     arguments: &[String],
     machine: &Machine,

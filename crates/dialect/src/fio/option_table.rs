@@ -1,5 +1,5 @@
-//! fio's options, as data: `options.txt` has their names, and says of those without a meaning here what
-//! becomes of them.
+//! Table of fio's options, from `options.txt`: their names, and the treatment of those without an effect
+//! here.
 
 use std::sync::LazyLock;
 
@@ -9,54 +9,54 @@ use super::section::Setting;
 use super::value::{self, KbBase};
 use crate::{Error, may_be_suggested};
 
-/// An option that fio knows.
+/// An option of fio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KnownOption {
-    /// Main name of the option; options of the command line begin with two dashes.
+    /// Main name; options of the command line begin with two dashes.
     pub(super) name: &'static str,
-    /// True if the option is one of a job that may stand without a value and then holds.
+    /// True for an option of a job that defaults to 1 if it lacks a value.
     pub(super) stands_alone: bool,
-    /// True if the option is one of the command line that takes a value.
+    /// True for an option of the command line that takes a value.
     pub(super) takes_value: bool,
-    /// Values that an option without an effect takes, where plumb checks them.
+    /// Check of the value, for an option without an effect.
     pub(super) check: ValueCheck,
     /// Treatment of the option.
     pub(super) fate: Fate,
 }
 
-/// Check of the value of an option that has no effect.
+/// Check of the value of an option without an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueCheck {
-    /// Any value is taken.
+    /// Any value.
     None,
-    /// The value is 0 or 1.
+    /// 0 or 1.
     Truth,
-    /// The value is a whole number.
+    /// Whole number.
     Whole,
 }
 
 /// Treatment of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// The code reads it, or it is not supported.
+    /// Read by code, or unsupported.
     Read,
-    /// The option has no effect.
+    /// Without an effect.
     NoEffect {
-        /// Why.
+        /// Reason.
         why: &'static str,
     },
-    /// The option would change the result and cannot be taken.
+    /// Refused, as it would change the result.
     Refused {
-        /// Why.
+        /// Reason.
         why: &'static str,
-        /// Remedy: what to do instead.
+        /// Remedy.
         remedy: &'static str,
-        /// Values with which it changes nothing, between blanks.
+        /// Accepted values that change nothing, separated by spaces.
         harmless: &'static str,
     },
 }
 
-/// Each name of each option.
+/// All names of all options.
 static KNOWN: LazyLock<Vec<(&'static str, KnownOption)>> = LazyLock::new(|| {
     lines().flat_map(|(names, known)| names.into_iter().map(move |name| (name, known))).collect()
 });
@@ -65,7 +65,7 @@ fn known(name: &str) -> Option<KnownOption> {
     KNOWN.iter().find(|(known, _)| *known == name).map(|(_, known)| *known)
 }
 
-/// Returns the lines of `options.txt`: all names of each option, and what is known of it.
+/// Parses the lines of `options.txt`: all names of each option, and its treatment.
 fn lines() -> impl Iterator<Item = (Vec<&'static str>, KnownOption)> {
     include_str!("options.txt").lines().filter(|line| !line.starts_with('#')).map(|line| {
         let mut columns = line.split(" | ");
@@ -91,12 +91,12 @@ fn lines() -> impl Iterator<Item = (Vec<&'static str>, KnownOption)> {
     })
 }
 
-/// Returns the option of a job called `typed`; any of its names.
+/// Returns the option of a job with the name `typed`, main or alternative.
 ///
 /// # Errors
-/// If fio knows no such option; says which one is near.
+/// Fails if fio has no such option; suggests a similar one.
 pub(super) fn find(typed: &str, place: &str) -> Result<KnownOption, Error> {
-    // fio lets a dash stand for an underscore on the command line.
+    // On the command line fio accepts dashes for underscores.
     let plain = typed.replace('-', "_");
     if let Some(known) = known(typed).or_else(|| known(&plain)) {
         return Ok(known);
@@ -108,7 +108,7 @@ pub(super) fn find(typed: &str, place: &str) -> Result<KnownOption, Error> {
     })
 }
 
-/// Returns the option of the command line called `name`, with its two dashes.
+/// Returns the option of the command line `name`, which includes its two dashes.
 pub(super) fn of_command_line(name: &str) -> Option<KnownOption> {
     known(name).filter(|known| known.name.starts_with('-'))
 }
@@ -118,10 +118,10 @@ pub(super) fn all_of_command_line() -> impl Iterator<Item = &'static str> {
     names().filter(|name| name.starts_with('-'))
 }
 
-/// Settles a setting that no code has read, and returns what to tell the user, if anything.
+/// Handles a setting that no code has read, and returns a note for the user, if any.
 ///
 /// # Errors
-/// If it cannot be taken.
+/// Fails if the setting is refused.
 pub(super) fn settle(setting: &Setting) -> Result<Option<String>, Error> {
     let (name, place) = (setting.name, &setting.place);
     let known = find(name, place)?;
@@ -151,7 +151,7 @@ fn names() -> impl Iterator<Item = &'static str> {
     KNOWN.iter().map(|(name, _)| *name)
 }
 
-/// Returns the main names of the options of jobs, for tests that go over them.
+/// Returns the main names of the options of jobs.
 #[cfg(test)]
 pub(super) fn all() -> impl Iterator<Item = &'static str> {
     KNOWN.iter().map(|(_, known)| known.name).filter(|name| !name.starts_with('-'))

@@ -1,4 +1,4 @@
-//! The settings of one section as they hold: later ones over earlier ones, and which of them had a use.
+//! Effective settings of a section: later ones override earlier ones, and unused ones are tracked.
 
 use std::cell::RefCell;
 
@@ -8,20 +8,20 @@ use super::section::{Section, Setting};
 use super::value::{self, KbBase, Size, Three};
 use crate::Error;
 
-/// The settings of a section.
+/// Settings of a section.
 pub(super) struct Options<'a> {
     pub(super) section: &'a Section,
-    /// Settings in the order of typing; the last one of a name wins.
+    /// Settings in order of input; the last one with a name applies.
     settings: Vec<&'a Setting>,
     used: RefCell<Vec<&'static str>>,
     notes: RefCell<Vec<String>>,
 }
 
 impl<'a> Options<'a> {
-    /// Collects the options of `section`.
+    /// Collects the settings of `section`.
     ///
     /// # Errors
-    /// If `kb_base` is wrong.
+    /// Fails for an invalid `kb_base`.
     pub(super) fn from_section(section: &'a Section) -> Result<Self, Error> {
         let settings = section.inherited.iter().chain(&section.own).collect();
         let (used, notes) = Default::default();
@@ -30,8 +30,8 @@ impl<'a> Options<'a> {
         Ok(this)
     }
 
-    /// Returns what units mean in the value of `name`: a `kb_base` of the section does not change what the
-    /// global sections before it say.
+    /// Returns the meaning of units in the value of `name`. `kb_base` of the section does not affect values
+    /// of earlier global sections.
     pub(super) fn base(&self, name: &str) -> KbBase {
         let inherited = self.section.inherited.len();
         let is_inherited = self.place(name).is_some_and(|place| place < inherited);
@@ -43,8 +43,8 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// Returns the name of the job: that of the section unless the section itself gives another. Files are
-    /// called by that of the section in any case, as with fio.
+    /// Returns the name of the job: that of the section unless the section sets another. As with fio, file
+    /// names always derive from the name of the section.
     pub(super) fn name(&self) -> &'a str {
         self.get("name");
         let given = self.section.own.iter().rev().find(|setting| setting.name == "name");
@@ -52,7 +52,7 @@ impl<'a> Options<'a> {
         given.filter(|name| !name.is_empty()).unwrap_or(&self.section.name)
     }
 
-    /// Says something to the user, once.
+    /// Adds a note for the user, once.
     pub(super) fn note(&self, note: impl Into<String>) {
         let note = note.into();
         let mut notes = self.notes.borrow_mut();
@@ -61,14 +61,14 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// Says of each of `names` that is given that it has no effect, and why.
+    /// Adds a note for each given option of `names` that it has no effect, with the reason.
     pub(super) fn note_unused(&self, names: &[&'static str], why: &str) {
         for name in names.iter().filter(|name| self.get(name).is_some()) {
             self.note(format!("{name} has no effect: {why}"));
         }
     }
 
-    /// Returns the notes, and the settings that nothing has asked for.
+    /// Returns the notes, and the settings that were not used.
     pub(super) fn finish(self) -> (Vec<String>, Vec<&'a Setting>) {
         let used = self.used.borrow();
         let is_left = |(place, setting): &(usize, &&Setting)| {
@@ -78,7 +78,7 @@ impl<'a> Options<'a> {
         (self.notes.take(), left)
     }
 
-    /// Returns the place of the last setting of `name` in the order of typing.
+    /// Returns the position of the last setting of `name` in order of input.
     fn place(&self, name: &str) -> Option<usize> {
         self.settings.iter().rposition(|setting| setting.name == name)
     }
@@ -87,18 +87,18 @@ impl<'a> Options<'a> {
         self.place(name).map(|place| self.settings[place])
     }
 
-    /// Returns the setting of `name`, which counts as used.
+    /// Returns the setting of `name` and marks it as used.
     pub(super) fn get(&self, name: &'static str) -> Option<&'a Setting> {
         self.used.borrow_mut().push(name);
         self.setting(name)
     }
 
-    /// Returns true if `first` was typed after `second`; false if it was not typed.
+    /// Returns true if `first` comes after `second`; false if it is missing.
     pub(super) fn is_after(&self, first: &str, second: &str) -> bool {
         self.place(first) > self.place(second)
     }
 
-    /// Returns the error that `name` has this problem.
+    /// Creates an error about `name`.
     pub(super) fn error(&self, name: &str, problem: impl Into<String>) -> Error {
         let place = self.setting(name).map_or(&self.section.place, |setting| &setting.place);
         let problem = problem.into();
@@ -106,7 +106,7 @@ impl<'a> Options<'a> {
         Error::new(place.clone(), named)
     }
 
-    /// Returns, as a result, the error that `name` has this problem, with what to do instead.
+    /// Returns an error about `name`, with a remedy.
     ///
     /// # Errors
     /// Always.
@@ -117,7 +117,7 @@ impl<'a> Options<'a> {
     /// Returns the text of `name`.
     ///
     /// # Errors
-    /// If it stands without a value.
+    /// Fails if the value is missing.
     pub(super) fn text(&self, name: &'static str) -> Result<Option<&'a str>, Error> {
         let Some(setting) = self.get(name) else { return Ok(None) };
         match setting.value.as_deref() {
@@ -126,10 +126,10 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// Returns the value of `name` through `parse`.
+    /// Returns the value of `name`, parsed by `parse`.
     ///
     /// # Errors
-    /// Fails with the error of `parse`, with name and place.
+    /// The error of `parse`, with name and position.
     pub(super) fn parsed<T>(
         &self,
         name: &'static str,
@@ -139,10 +139,10 @@ impl<'a> Options<'a> {
         parse(text).map(Some).map_err(|problem| self.error(name, problem))
     }
 
-    /// Returns 0 or 1; 1 where it may stand alone and does; `otherwise` if it was not typed.
+    /// Returns the boolean `name`: 1 if it may lack a value and does; `otherwise` if not given.
     ///
     /// # Errors
-    /// If it is neither.
+    /// Fails unless the value is 0 or 1.
     pub(super) fn truth(&self, name: &'static str, otherwise: bool) -> Result<bool, Error> {
         match self.get(name) {
             None => Ok(otherwise),
@@ -154,7 +154,7 @@ impl<'a> Options<'a> {
     /// Returns a whole number within `range`.
     ///
     /// # Errors
-    /// If it is none.
+    /// Fails for any other value.
     pub(super) fn whole(
         &self,
         name: &'static str,
@@ -171,10 +171,10 @@ impl<'a> Options<'a> {
         Err(self.error(name, format!("is {number}: expected {expected}")))
     }
 
-    /// Returns a whole number in `text`; says what a unit makes of it.
+    /// Parses a whole number; adds a note if it has a unit.
     ///
     /// # Errors
-    /// If it is none.
+    /// Fails for other text.
     pub(super) fn counted(&self, name: &str, text: &str) -> Result<u64, String> {
         let number = value::whole(text, self.base(name))?;
         if text.ends_with(|letter: char| letter.is_ascii_alphabetic()) && !text.starts_with("0x") {
@@ -185,47 +185,47 @@ impl<'a> Options<'a> {
         Ok(number)
     }
 
-    /// Returns a number with a fraction.
+    /// Returns a decimal number.
     ///
     /// # Errors
-    /// If it is none.
+    /// Fails for any other value.
     pub(super) fn decimal(&self, name: &'static str) -> Result<Option<f64>, Error> {
         self.parsed(name, value::decimal)
     }
 
-    /// Returns a time; without a unit, `unit` is meant.
+    /// Returns a time, in `unit` unless the value has a unit.
     ///
     /// # Errors
-    /// If it is none.
+    /// Fails for any other value.
     pub(super) fn time(&self, name: &'static str, unit: Nanos) -> Result<Option<Nanos>, Error> {
         self.parsed(name, |text| value::time(text, unit))
     }
 
-    /// Returns an option in bytes.
+    /// Returns a number of bytes.
     ///
     /// # Errors
-    /// If they are none.
+    /// Fails for any other value.
     pub(super) fn bytes(&self, name: &'static str) -> Result<Option<u64>, Error> {
         self.tell_units(name);
         self.parsed(name, |text| value::bytes(text, self.base(name)))
     }
 
-    /// Returns an option in bytes or percent.
+    /// Returns a number of bytes or a percentage.
     ///
     /// # Errors
-    /// If they are neither.
+    /// Fails for any other value.
     pub(super) fn size(&self, name: &'static str) -> Result<Option<Size>, Error> {
         self.tell_units(name);
-        // To fio 0 is as if it were not given.
+        // fio treats 0 as not given.
         Ok(self
             .parsed(name, |text| value::size(text, self.base(name)))?
             .filter(|size| *size != Size::Bytes(0)))
     }
 
-    /// Returns an option in bytes for each direction.
+    /// Returns a number of bytes for each direction.
     ///
     /// # Errors
-    /// If they are none.
+    /// Fails for any other value.
     pub(super) fn bytes_three(&self, name: &'static str) -> Result<Option<Three<u64>>, Error> {
         self.tell_units(name);
         self.parsed(name, |text| value::three(text, |part| value::bytes(part, self.base(name))))
@@ -234,7 +234,7 @@ impl<'a> Options<'a> {
     /// Returns one of `choices`.
     ///
     /// # Errors
-    /// If it is none of them.
+    /// Fails for any other value.
     pub(super) fn choice<'c>(
         &self,
         name: &'static str,
@@ -247,7 +247,7 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// Notes that units of this kind multiply a number.
+    /// Adds a note that such units multiply a number.
     fn tell_units(&self, name: &'static str) {
         let text = self.setting(name).and_then(|setting| setting.value.as_deref());
         if self.base(name) == KbBase::Compatible

@@ -1,57 +1,57 @@
-//! Sections of settings as typed, each with its place.
+//! Sections of settings as typed, with their positions.
 
-/// One option as typed.
+/// An option as typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Setting {
-    /// fio's main name of the option.
+    /// Main name of the option.
     pub(super) name: &'static str,
-    /// Value of the option; `None` where it stands alone.
+    /// Value; `None` if it has none.
     pub(super) value: Option<String>,
-    /// The argument, or `file:line`.
+    /// Argument, or `file:line`.
     pub(super) place: String,
 }
 
-/// One job.
+/// Settings of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Section {
     /// Name of the section.
     pub(super) name: String,
-    /// Where it begins.
+    /// Position of its head.
     pub(super) place: String,
-    /// Settings that the section has from the global sections before it.
+    /// Settings of earlier global sections.
     pub(super) inherited: Vec<Setting>,
-    /// Settings of the section's own.
+    /// Settings of the section itself.
     pub(super) own: Vec<Setting>,
 }
 
 impl Section {
-    /// Returns the setting of `name` that holds.
+    /// Returns the effective setting of `name`.
     pub(super) fn last(&self, name: &str) -> Option<&Setting> {
         self.inherited.iter().chain(&self.own).rfind(|setting| setting.name == name)
     }
 }
 
-/// Sections in the making: global settings hold for all sections that begin after them.
+/// Sections under construction. Global settings apply to all sections that begin after them.
 #[derive(Debug, Default)]
 pub(super) struct Sections {
     global: Vec<Setting>,
     done: Vec<Section>,
-    /// True if settings go to the last section rather than to the global ones.
+    /// True if settings belong to the last section, false for global ones.
     in_section: bool,
-    /// True if settings are skipped: the section was not asked for.
+    /// True if settings belong to a section that was not selected.
     skipping: bool,
     only: Vec<String>,
-    /// Names of the sections that were left out.
+    /// Names of sections that were not selected.
     pub(super) left_out: Vec<String>,
 }
 
 impl Sections {
-    /// Empty; with `only`, sections of other names are left out.
+    /// Creates an empty list. If `only` is not empty, other sections are skipped.
     pub(super) fn only(only: Vec<String>) -> Self {
         Self { only, ..Self::default() }
     }
 
-    /// The name that stands for all sections.
+    /// Name of global sections.
     pub(super) const GLOBAL: &'static str = "global";
 
     /// Begins a section.
@@ -67,7 +67,7 @@ impl Sections {
         }
     }
 
-    /// Adds a setting of the section that began last, or of all.
+    /// Adds a setting to the current section or to the global ones.
     pub(super) fn set(&mut self, setting: Setting) {
         if self.skipping {
             return;
@@ -78,13 +78,13 @@ impl Sections {
         }
     }
 
-    /// Makes the next settings global again: another file begins.
+    /// Makes further settings global, at the start of another file.
     pub(super) fn leave(&mut self) {
         self.in_section = false;
         self.skipping = false;
     }
 
-    /// Returns the global settings and the sections, in order.
+    /// Returns the global settings, and the sections in order.
     pub(super) fn finish(self) -> (Vec<Setting>, Vec<Section>) {
         (self.global, self.done)
     }

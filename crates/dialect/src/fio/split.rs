@@ -1,14 +1,14 @@
-//! fio's lists of shares: `bssplit` and zones.
+//! Lists of shares: `bssplit` and zones.
 
 use plumb_block::Bytes;
 use plumb_workload::{BlockSplit, Zone, ZoneLength};
 
 use super::value::{self, KbBase};
 
-/// Parses `4k/60:64k/40`; lengths without a share divide what is left evenly.
+/// Parses `4k/60:64k/40`. Lengths without a share divide the remainder evenly.
 ///
 /// # Errors
-/// What was expected.
+/// The expected form.
 pub(super) fn block_split(text: &str, base: KbBase) -> Result<BlockSplit, String> {
     let mut parts = Vec::new();
     for part in text.split(':') {
@@ -29,10 +29,10 @@ pub(super) fn block_split(text: &str, base: KbBase) -> Result<BlockSplit, String
     Ok(BlockSplit(filled.filter_map(|(block, percent)| Some((block, percent.filter(|p| *p > 0)?))).collect()))
 }
 
-/// Returns the lengths from `min` to `max` in steps of `min`, alike (`bsrange`).
+/// Returns the lengths from `min` to `max` in steps of `min`, with equal shares (`bsrange`).
 ///
 /// # Errors
-/// If there are more than percents tell apart.
+/// Fails if there are more lengths than percents.
 pub(super) fn block_range(min: u64, max: u64) -> Result<BlockSplit, String> {
     if min == 0 || max < min {
         return Err("expected two lengths, the shorter one first".into());
@@ -45,7 +45,7 @@ pub(super) fn block_range(min: u64, max: u64) -> Result<BlockSplit, String> {
     Ok(BlockSplit((1..=count).map(|nth| Bytes(min * nth)).zip(shares).collect()))
 }
 
-/// Returns `whole` percent among `count`, the first ones getting what does not divide.
+/// Divides `whole` percent among `count`; the first ones get the remainder.
 fn fair_shares(whole: u32, count: u32) -> Vec<u8> {
     (0..count).map(|index| (whole / count + u32::from(index < whole % count)) as u8).collect()
 }
@@ -57,10 +57,10 @@ fn share(text: &str) -> Result<u8, String> {
     }
 }
 
-/// Parses `60/10:30/20:10/70`: 60 % of the operations to 10 % of the range, and so on.
+/// Parses `60/10:30/20:10/70`: 60 % of the operations to the first 10 % of the range, and so on.
 ///
 /// # Errors
-/// What was expected.
+/// The expected form.
 pub(super) fn zones_in_percent(text: &str) -> Result<Vec<Zone>, String> {
     let mut parts = Vec::new();
     for (io_percent, length) in pairs(text)? {
@@ -85,7 +85,7 @@ pub(super) fn zones_in_percent(text: &str) -> Result<Vec<Zone>, String> {
 /// Parses `60/20g:30/100g:10/500g`: 60 % of the operations to the first 20 GiB, and so on.
 ///
 /// # Errors
-/// What was expected.
+/// The expected form.
 pub(super) fn zones_in_bytes(text: &str, base: KbBase) -> Result<Vec<Zone>, String> {
     let zone = |(io_percent, length): (f64, &str)| {
         let length = ZoneLength::Bytes(Bytes(value::bytes(length, base)?));
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(zones_in_percent("60/10:40/").unwrap()[1].length, ZoneLength::Percent(90.0));
         let zones = zones_in_bytes("60/1g:40/2g", KbBase::Compatible).unwrap();
         assert_eq!(zones[1].length, ZoneLength::Bytes(Bytes::gib(2)));
-        // The first two are refused by fio too.
+        // fio refuses the first two as well.
         for text in ["60/10:30/20", "60/10:30/20:8/30:3/40", "60/10:40/20", "x"] {
             assert!(zones_in_percent(text).is_err(), "{text}");
         }

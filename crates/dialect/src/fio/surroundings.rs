@@ -1,22 +1,22 @@
-//! Surroundings that translations ask for: passed in, so that they stay pure.
+//! Access to files, variables and targets, passed as functions so that translations stay pure.
 
 use std::io;
 
 use plumb_block::Bytes;
 
-/// Where job files, variables and the sizes of targets come from.
+/// Sources of job files, variables and facts about targets.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
-    /// The text of a job file or of an included one; a name of `-` is standard input.
+    /// Returns the text of a job file or an included file; `-` is standard input.
     pub read_file: &'a dyn Fn(&str) -> io::Result<String>,
-    /// Lookup of what `${NAME}` stands for; `None` if it is not set.
+    /// Returns the value of `${NAME}`; `None` if it is not set.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
-    /// How large a target is now; `None` if it is missing or of no known size. Percents of a size need it.
+    /// Returns the present size of a target, for percentages; `None` if missing or unknown.
     pub target_size: &'a dyn Fn(&str) -> Option<Bytes>,
-    /// Returns true if a target is a regular file, or is missing and would be made as one.
+    /// Returns true if a target is a regular file, or a missing one that would be created.
     pub is_file: &'a dyn Fn(&str) -> bool,
-    /// Returns true if names of other targets than files begin with this word and a colon: `sim`, `nbd`.
+    /// Returns true for the scheme of targets other than files: `sim`, `nbd`.
     pub is_scheme: &'a dyn Fn(&str) -> bool,
-    /// Returns true if there is a directory of this name.
+    /// Returns true if the directory exists.
     pub is_directory: &'a dyn Fn(&str) -> bool,
 }

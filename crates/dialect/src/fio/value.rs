@@ -1,20 +1,20 @@
-//! fio's values: sizes, times, truth values, and lists of one value for each direction.
+//! Values of fio's options: sizes, times, booleans, and lists with a value for each direction.
 
 use plumb_block::Nanos;
 
 use super::expression;
 
-/// Meaning of k, m, g (`kb_base`).
+/// Meaning of the units k, m, g (`kb_base`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum KbBase {
-    /// `4k` is 4096 and `4kib` is 4000: what fio does unless told otherwise.
+    /// `4k` is 4096 and `4kib` is 4000, fio's default.
     #[default]
     Compatible,
     /// `4k` is 4000 and `4kib` is 4096: `kb_base=1000`.
     Standard,
 }
 
-/// A size, or a share of one.
+/// A size, or a percentage of one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Size {
     /// Bytes.
@@ -23,10 +23,10 @@ pub(super) enum Size {
     Percent(f64),
 }
 
-/// Parses bytes: a whole number, decimal or `0x`, and a unit.
+/// Parses bytes: a whole number, decimal or `0x`, with an optional unit.
 ///
 /// # Errors
-/// What was expected. fio itself reads as far as it understands and drops the rest.
+/// The expected form. fio itself parses as much as it understands and ignores the rest.
 pub(super) fn bytes(text: &str, base: KbBase) -> Result<u64, String> {
     if expression::is_meant(text) {
         return expression::evaluate(text, &|atom| bytes(atom, base));
@@ -54,7 +54,7 @@ pub(super) fn bytes(text: &str, base: KbBase) -> Result<u64, String> {
 /// Parses bytes or a percentage.
 ///
 /// # Errors
-/// What was expected.
+/// The expected form.
 pub(super) fn size(text: &str, base: KbBase) -> Result<Size, String> {
     let Some(percent) = text.strip_suffix('%') else { return bytes(text, base).map(Size::Bytes) };
     match decimal(percent) {
@@ -63,10 +63,10 @@ pub(super) fn size(text: &str, base: KbBase) -> Result<Size, String> {
     }
 }
 
-/// Returns a time; without a unit, `unit` is meant.
+/// Parses a time, in `unit` unless it has a unit.
 ///
 /// # Errors
-/// What was expected. fio itself reads `7sec` as 7 us and `1.5s` as 1 s.
+/// The expected form. fio itself parses `7sec` as 7 us and `1.5s` as 1 s.
 pub(super) fn time(text: &str, unit: Nanos) -> Result<Nanos, String> {
     if expression::is_meant(text) {
         let number = expression::evaluate(text, &plain)?;
@@ -92,15 +92,15 @@ fn longer(text: &str) -> String {
     format!("`{text}` is longer than 584 years")
 }
 
-/// Returns a number in the arithmetic of a time: the unit is that of the option.
+/// Parses a number within the expression of a time, which has the unit of the option.
 fn plain(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("`{text}` is not a whole number; arithmetic of times takes no units"))
 }
 
-/// Returns a whole number. As with fio, k, m and g multiply it like bytes.
+/// Parses a whole number. As with fio, k, m and g multiply it like bytes.
 ///
 /// # Errors
-/// What was expected.
+/// The expected form.
 pub(super) fn whole(text: &str, base: KbBase) -> Result<u64, String> {
     bytes(text, base).map_err(|problem| match expression::is_meant(text) {
         true => problem,
@@ -108,19 +108,19 @@ pub(super) fn whole(text: &str, base: KbBase) -> Result<u64, String> {
     })
 }
 
-/// Returns a number with or without a fraction, not negative.
+/// Parses a non-negative decimal number.
 ///
 /// # Errors
-/// What was expected.
+/// The expected form.
 pub(super) fn decimal(text: &str) -> Result<f64, String> {
     let number = text.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
     number.ok_or_else(|| format!("`{text}` is not a number from 0"))
 }
 
-/// Returns 0 or 1.
+/// Parses 0 or 1.
 ///
 /// # Errors
-/// What was expected.
+/// The expected form.
 pub(super) fn truth(text: &str) -> Result<bool, String> {
     match text.trim() {
         "0" => Ok(false),
@@ -129,7 +129,7 @@ pub(super) fn truth(text: &str) -> Result<bool, String> {
     }
 }
 
-/// One value for each direction.
+/// A value for each direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Three<T> {
     /// Value for reads.
@@ -141,23 +141,23 @@ pub(super) struct Three<T> {
 }
 
 impl<T> Default for Three<T> {
-    /// Returns a value of which nothing is given.
+    /// Returns three missing values.
     fn default() -> Self {
         Self { read: None, write: None, trim: None }
     }
 }
 
 impl<T: Copy> Three<T> {
-    /// Returns `value` for all three directions.
+    /// Returns `value` for all directions.
     pub(super) fn all(value: T) -> Self {
         Self { read: Some(value), write: Some(value), trim: Some(value) }
     }
 }
 
-/// Parses `all`, `read,write-and-trim` or `read,write,trim`; an empty one is not given.
+/// Parses `all`, `read,write-and-trim` or `read,write,trim`; empty values are missing.
 ///
 /// # Errors
-/// Fails with the errors of `parse`, or if there are more than three values.
+/// The errors of `parse`; fails for more than three values.
 pub(super) fn three<T: Clone>(
     text: &str,
     parse: impl Fn(&str) -> Result<T, String>,
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn sizes_mean_what_they_mean_to_fio() {
-        // The expected sizes are those that fio 3.33 prints with --debug=parse.
+        // Expected sizes as printed by fio 3.33 with --debug=parse.
         for (text, compatible, standard) in [
             ("4k", 4096, 4000),
             ("4ki", 4096, 4000),

@@ -1,29 +1,29 @@
-//! The JSON documents in a file, and which of them are results of one run.
+//! JSON documents in a file, with repeated results of one run removed.
 
 use serde_json::Value;
 
 use super::field::Field;
 use crate::error::Error;
 
-/// Text that fio prints when it is interrupted, before its result.
+/// Text that fio prints before its result when interrupted.
 const INTERRUPTED: &str = "fio: terminating on signal";
-/// Share of a run by which the start of a later result may differ if it is of the same run: the start of
-/// another run differs by more than the whole of this one.
+/// Maximum difference between the starts of results of one run, as a share of its length. Starts of different
+/// runs differ by more than the length of one.
 const SAME_START: f64 = 0.5;
 
-/// One result.
+/// A result.
 #[derive(Debug, Clone)]
 pub(super) struct Document {
     /// The JSON object.
     pub(super) root: Value,
-    /// Reason why the run did not reach its end, if the text around the JSON says so.
+    /// Reason why the run ended early, from the text around the JSON.
     pub(super) incomplete_because: Option<String>,
 }
 
-/// Reads the documents of `text`. Of several results of one run the last is returned.
+/// Parses the documents in `text`. Of several results of one run, returns the last.
 ///
 /// # Errors
-/// Where the first document is not JSON, or not of fio.
+/// The position at which the first document is not JSON, or not of fio.
 pub(super) fn read(text: &str, file: &str) -> Result<Vec<Document>, Error> {
     let mut documents: Vec<Document> = Vec::new();
     let mut at = 0;
@@ -36,7 +36,7 @@ pub(super) fn read(text: &str, file: &str) -> Result<Vec<Document>, Error> {
                 let line = text[..begin].lines().count() + error.line();
                 return Err(Error::new(format!("{file}:{line}"), format!("this is not JSON: {error}")));
             }
-            // The rest after the last whole result is the beginning of another, or text.
+            // Text after the last complete result is an incomplete result or other output.
             Some(Err(_)) | None => {
                 if let Some(last) = documents.last_mut() {
                     let cut = "the file ends within a later result: fio, or the copy, was cut off";
@@ -68,7 +68,7 @@ pub(super) fn read(text: &str, file: &str) -> Result<Vec<Document>, Error> {
     if documents.is_empty() { Err(empty()) } else { Ok(documents) }
 }
 
-/// Returns where the next object begins: at the first brace that begins a line, or an element of a list.
+/// Returns the position of the next object: a brace at the start of a line or of a list element.
 fn begin_of_next(text: &str, at: usize) -> Option<usize> {
     let mut from = at;
     loop {
@@ -84,7 +84,7 @@ fn begin_of_next(text: &str, at: usize) -> Option<usize> {
     }
 }
 
-/// Returns whether `later` continues the run of `earlier`: the same jobs, begun at the same time.
+/// Returns true if `later` is a later result of the run of `earlier`: the same jobs with the same start.
 fn is_same_run(earlier: &Value, later: &Value) -> Result<bool, Error> {
     let jobs = |root: &Value| {
         let all = ["jobs", "client_stats"].into_iter().filter_map(|name| root[name].as_array());
@@ -100,11 +100,11 @@ fn is_same_run(earlier: &Value, later: &Value) -> Result<bool, Error> {
     Ok(other.ran >= one.ran && (one.ran == 0.0 || moved < SAME_START * one.ran))
 }
 
-/// Elapsed time of a run when it printed a result, in seconds.
+/// Progress of a run when it printed a result, in seconds.
 struct Progress {
-    /// Time of the result, since the epoch.
+    /// Time of the result, since 1970.
     printed: f64,
-    /// Time that its jobs ran, group after group.
+    /// Total run time of its groups of jobs, one after another.
     ran: f64,
 }
 

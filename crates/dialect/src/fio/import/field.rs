@@ -1,11 +1,11 @@
-//! A value of fio's JSON with its place, so that what is wrong with it can be said.
+//! Value of fio's JSON with its path, for error messages.
 
 use serde_json::Value;
 
 use crate::error::Error;
 use crate::imported::{COUNT_MAX, POSSIBLE_TIMES, possible_seconds};
 
-/// A value, or its absence, and how it was reached.
+/// A value, possibly missing, with its path.
 #[derive(Debug, Clone)]
 pub(super) struct Field<'a> {
     /// File, and the path within it: `fio.json: jobs[0].write`.
@@ -16,44 +16,44 @@ pub(super) struct Field<'a> {
 const NULL: &Value = &Value::Null;
 
 impl<'a> Field<'a> {
-    /// Returns the whole document; `place` is the name of its file.
+    /// Returns the whole document of the file `place`.
     pub(super) fn root(place: &str, value: &'a Value) -> Self {
         Self { place: format!("{place}:"), value }
     }
 
-    /// Returns the member `name`, which may be missing.
+    /// Returns the member `name`, possibly missing.
     pub(super) fn get(&self, name: &str) -> Self {
         let separator = if self.place.ends_with(':') { ' ' } else { '.' };
         let value = self.value.get(name).unwrap_or(NULL);
         Self { place: format!("{}{separator}{name}", self.place), value }
     }
 
-    /// Returns the elements of a list; none of anything else.
+    /// Returns the elements of a list; empty for other values.
     pub(super) fn list(&self) -> Vec<Self> {
         let elements = self.value.as_array().into_iter().flatten().enumerate();
         elements.map(|(at, value)| Self { place: format!("{}[{at}]", self.place), value }).collect()
     }
 
-    /// Returns the members of an object with their names; none of anything else.
+    /// Returns the members of an object with their names; empty for other values.
     pub(super) fn members(&self) -> Vec<(&'a str, Self)> {
         let names = self.value.as_object().into_iter().flat_map(|members| members.keys());
         names.map(|name| (name.as_str(), self.get(name))).collect()
     }
 
-    /// Returns true if there is no value.
+    /// Returns true if the value is missing.
     pub(super) fn is_missing(&self) -> bool {
         self.value.is_null()
     }
 
-    /// Returns the text; `None` of anything else.
+    /// Returns the text; `None` for other values.
     pub(super) fn text(&self) -> Option<&'a str> {
         self.value.as_str()
     }
 
-    /// Returns the whole number; `None` if there is no value.
+    /// Returns the whole number; `None` if missing.
     ///
     /// # Errors
-    /// If it is anything else, negative, or as large as only a counter that went below 0 is.
+    /// Fails for other values, negative ones, and counters that fell below 0.
     pub(super) fn count(&self) -> Result<Option<u64>, Error> {
         if self.is_missing() {
             return Ok(None);
@@ -66,10 +66,10 @@ impl<'a> Field<'a> {
         possible.map(Some).ok_or_else(|| self.wrong(&expected))
     }
 
-    /// Returns the number; `None` if there is no value.
+    /// Returns the number; `None` if missing.
     ///
     /// # Errors
-    /// If it is anything else, or negative.
+    /// Fails for other and for negative values.
     pub(super) fn number(&self) -> Result<Option<f64>, Error> {
         if self.is_missing() {
             return Ok(None);
@@ -78,17 +78,17 @@ impl<'a> Field<'a> {
         number.map(Some).ok_or_else(|| self.wrong("expected a number from 0 on"))
     }
 
-    /// Returns the time in seconds, of which the value has so many units `per_second`; `None` if there is no
-    /// value.
+    /// Returns the time in seconds; `None` if missing. `per_second` is the number of the value's units in a
+    /// second.
     ///
     /// # Errors
-    /// If it is anything else, negative, or longer than anything takes.
+    /// Fails for other, negative and implausible values.
     pub(super) fn seconds(&self, per_second: f64) -> Result<Option<f64>, Error> {
         let Some(number) = self.number()? else { return Ok(None) };
         possible_seconds(number, per_second).map(Some).ok_or_else(|| self.wrong(POSSIBLE_TIMES))
     }
 
-    /// Returns an error that names the place and the value.
+    /// Creates an error with the path and the value.
     pub(super) fn wrong(&self, expected: &str) -> Error {
         let value = match self.value {
             Value::Object(_) | Value::Array(_) => "not a number".to_owned(),

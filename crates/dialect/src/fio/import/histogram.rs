@@ -1,8 +1,8 @@
-//! The latency objects of fio, with what it says and what it cannot say of percentiles.
+//! Latency objects of fio, and the percentiles that they determine.
 //!
-//! fio puts latencies into bins of about 1/64 of their length, and the last bin takes all that are longer:
-//! with 3.x it begins at 17 s, with 2.x at 16.6 s. A percentile that lies in it is only known to be at least
-//! that.
+//! fio counts latencies in bins with a width of about 1/64 of the latency. The last bin contains all longer
+//! ones; it begins at 17 s in version 3.x, at 16.6 s in 2.x. A percentile in that bin is only known to be at
+//! least that long.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use super::field::Field;
 use crate::error::Error;
 use crate::imported::{Distribution, Extremes, PERCENTILES};
 
-/// Seconds below which no version's histogram ends.
+/// Latency in seconds below which the last bin does not begin in any version.
 const END_MIN: f64 = 16.0;
-/// Part by which the end of a bin exceeds what fio prints for it, and a little more.
+/// Maximum ratio between the end of a bin and the value that fio prints for it, with a margin.
 const BIN_MAX: f64 = 1.005;
 /// Value that fio prints for the last bin of a group, in units of the group's bin width.
 const LAST_OF_GROUP: f64 = 127.5;
@@ -20,13 +20,12 @@ const LAST_OF_GROUP: f64 = 127.5;
 /// A latency object of a direction.
 pub(super) struct Timing<'a> {
     object: Field<'a>,
-    /// Number of the object's units in a second.
+    /// Number of the object's time units in a second.
     per_second: f64,
 }
 
 impl<'a> Timing<'a> {
-    /// Returns the object `name` of `direction`: that in nanoseconds, or that in microseconds of versions
-    /// before 3.0.
+    /// Returns the object `name` of `direction`: in nanoseconds, or in microseconds before version 3.0.
     pub(super) fn find(direction: &Field<'a>, name: &str) -> Self {
         let nanoseconds = direction.get(&format!("{name}_ns"));
         if nanoseconds.is_missing() {
@@ -39,7 +38,7 @@ impl<'a> Timing<'a> {
         self.object.get(name).seconds(self.per_second)
     }
 
-    /// Returns how many were timed; 0 if that was not printed.
+    /// Returns the number of timed operations; 0 if not printed.
     pub(super) fn count(&self) -> Result<u64, Error> {
         Ok(self.object.get("N").count()?.unwrap_or(0))
     }
@@ -50,8 +49,8 @@ impl<'a> Timing<'a> {
         Ok(self.seconds("mean")?.filter(|_| is_timed))
     }
 
-    /// Refuses a mean that is not between the extremes, and a longest operation of more than `seconds`, the
-    /// time that fio ran.
+    /// Checks that the mean is between the extremes, and no operation took more than `seconds`, the run time
+    /// of fio.
     pub(super) fn check(&self, seconds: f64) -> Result<(), Error> {
         if let Some(mean) = self.mean()? {
             self.extremes(mean)?;
@@ -67,7 +66,7 @@ impl<'a> Timing<'a> {
     /// Returns the distribution of `operations`; `None` if nothing was timed.
     ///
     /// # Errors
-    /// If the values contradict each other.
+    /// Fails if the values contradict each other.
     pub(super) fn distribution(&self, operations: u64) -> Result<Option<Distribution>, Error> {
         let Some(mean) = self.mean()?.filter(|_| operations > 0) else { return Ok(None) };
         let (min, max) = self.extremes(mean)?;
@@ -85,11 +84,11 @@ impl<'a> Timing<'a> {
         Ok(Some(Distribution::new(latency, PERCENTILES.map(|(percent, _)| at(percent)), bins, end)))
     }
 
-    /// Returns the shortest and the longest time, which have the mean between them.
+    /// Returns the minimum and maximum, which must enclose the mean.
     fn extremes(&self, mean: f64) -> Result<(f64, f64), Error> {
         let (min, max) = (self.seconds("min")?.unwrap_or(mean), self.seconds("max")?.unwrap_or(mean));
         let unit = 1.0 / self.per_second;
-        // fio prints whole units of the extremes, and a mean of what was not rounded.
+        // fio prints extremes in whole units, and the mean of unrounded values.
         if mean < min - unit || mean > max + unit {
             let expected = format!("expected a mean from the minimum ({min} s) to the maximum ({max} s)");
             return Err(self.object.get("mean").wrong(&expected));
@@ -97,7 +96,7 @@ impl<'a> Timing<'a> {
         Ok((min, max))
     }
 
-    /// Returns the percentiles that fio lists, in seconds, by their share of 100.
+    /// Returns the percentiles that fio lists, in percent and seconds.
     fn listed(&self) -> Result<Vec<(f64, f64)>, Error> {
         let list = || self.object.get("percentile").members();
         let entry = |(name, field): (&str, Field<'_>)| {
@@ -123,7 +122,7 @@ impl<'a> Timing<'a> {
         }
     }
 
-    /// Returns the bins of json+, by their length in nanoseconds; `None` if there are none.
+    /// Returns the bins of json+, by latency in nanoseconds; `None` without bins.
     fn bins(&self) -> Result<Option<BTreeMap<u64, u64>>, Error> {
         let entry = |(name, field): (&str, Field<'_>)| {
             let length = name.parse::<u64>().ok();

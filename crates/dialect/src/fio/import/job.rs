@@ -1,4 +1,4 @@
-//! One entry of fio's `jobs`: what was asked for, and what was measured, phase by phase.
+//! An entry of fio's `jobs`: the requested load and its figures, phase by phase.
 
 use plumb_block::{Bytes, Errno, Nanos};
 use plumb_report::document::{CpuSeconds, FlushMethod, RunJob};
@@ -11,18 +11,18 @@ use crate::error::Error;
 use crate::fio::value::time;
 use crate::imported::{DirectionFigures, Distribution, Figures, Target, description, short_of};
 
-/// Largest share of a processor that fio may print for a thread: its clock is coarse, so a short job may seem
-/// to have used more than there is.
+/// Maximum plausible processor use of a thread in percent. fio's clock is coarse, so a short job may exceed
+/// 100.
 const PROCESSOR_PERCENT_MAX: f64 = 10_000.0;
 
-/// A phase of a job: what it did in the first place, or reading back what it wrote.
+/// Phase of a job: the load itself, or reading back its writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
     Work,
     Verification,
 }
 
-/// Results of one job in one phase.
+/// Figures of a job in one phase.
 pub(super) struct Part {
     pub(super) phase: Phase,
     pub(super) seconds: f64,
@@ -30,7 +30,7 @@ pub(super) struct Part {
     pub(super) target: Target,
 }
 
-/// One job.
+/// A job.
 pub(super) struct Job {
     pub(super) parts: Vec<Part>,
     pub(super) failed_because: Option<String>,
@@ -38,14 +38,14 @@ pub(super) struct Job {
     pub(super) notes: Vec<String>,
 }
 
-/// The options of a job, its own before those of all.
+/// Options of a job: its own, then the global ones.
 pub(super) struct Options<'a> {
     own: Field<'a>,
     global: &'a Field<'a>,
 }
 
 impl<'a> Options<'a> {
-    /// Returns those of `job`; `global` are the options of all jobs.
+    /// Returns the options of `job`; `global` are the options of all jobs.
     pub(super) fn of_job(job: &Field<'a>, global: &'a Field<'a>) -> Self {
         Self { own: job.get("job options"), global }
     }
@@ -68,12 +68,12 @@ impl Options<'_> {
         Some(time(self.text(name)?, Nanos::secs(1)).ok()?.as_secs_f64())
     }
 
-    /// Returns what the job does: `randrw`. `None` if no option says it.
+    /// Returns the value of `rw`, such as `randrw`, if given.
     fn pattern(&self) -> Option<&str> {
         Some(self.text("rw").or_else(|| self.text("readwrite"))?.split(':').next().unwrap_or_default())
     }
 
-    /// Returns true if the job writes, and reads nothing but to verify.
+    /// Returns true if the job writes, and reads only to verify.
     fn only_writes(&self) -> bool {
         matches!(self.pattern(), Some("write" | "randwrite" | "trimwrite" | "randtrimwrite"))
     }
@@ -82,17 +82,17 @@ impl Options<'_> {
         matches!(self.pattern(), None | Some("read" | "randread"))
     }
 
-    /// Returns true if the engine drops what is written.
+    /// Returns true if the engine discards writes.
     fn is_null_device(&self) -> bool {
         self.text("ioengine") == Some("null")
     }
 
-    /// Returns true if the job syncs its files once it has written them.
+    /// Returns true if the job syncs its files after writing them.
     fn flushes_at_end(&self) -> bool {
         self.is("end_fsync") || self.is("fsync_on_close")
     }
 
-    /// Returns the call by which the job makes its writes durable.
+    /// Returns the call that makes the job's writes durable.
     fn flush(&self) -> Option<FlushMethod> {
         let every = |name: &str| self.number(name).filter(|every| *every > 0);
         every("fdatasync")
@@ -106,31 +106,31 @@ impl Options<'_> {
     }
 }
 
-/// The sides of a job as fio printed them.
+/// Directions of a job, as printed.
 struct JobSides {
     read: Side,
     write: Side,
     trim: Side,
     sync: DirectionFigures,
-    /// Reads, writes and trims together, where fio does not tell them apart.
+    /// Reads, writes and trims together, if fio does not separate them.
     mixed: Side,
-    /// Times of all directions together, where fio prints them beside those of each.
+    /// Latencies of all directions together, if fio prints them in addition.
     together: Option<Distribution>,
-    /// Time of the whole job, where fio prints it.
+    /// Run time of the job, if printed.
     job_seconds: Option<f64>,
 }
 
-/// One direction, and how long it ran.
+/// A direction and its run time.
 #[derive(Default)]
 struct Side {
     counted: DirectionFigures,
     seconds: f64,
 }
 
-/// Reads a job of `version` of fio. `global` are the options of all jobs.
+/// Reads a job of version `version` of fio. `global` are the options of all jobs.
 ///
 /// # Errors
-/// If a value is impossible.
+/// Fails if a value is impossible.
 pub(super) fn read_job<'a>(job: &Field<'a>, global: &'a Field<'a>, version: &str) -> Result<Job, Error> {
     let options = Options::of_job(job, global);
     let measured = measured(job, &options, version)?;
@@ -170,7 +170,7 @@ pub(super) fn read_job<'a>(job: &Field<'a>, global: &'a Field<'a>, version: &str
     let parts = parts(job, &options, measured, &name, is_apart)?;
     let mut job = Job { parts, failed_because, incomplete_because, notes };
     if let Some(part) = job.parts.first_mut() {
-        // The error that ended the job is reported in `failed_because` and not counted here.
+        // `failed_because` reports the error that ended the job, so it is not counted here.
         let survived = errors.saturating_sub(u64::from(error > 0));
         part.target.figures.add_errors(survived);
         if survived > 0 {
@@ -184,7 +184,7 @@ fn measured(job: &Field<'_>, options: &Options<'_>, version: &str) -> Result<Job
     let side = |name: &str| side(job, name, version);
     let (mut read, mut write, mut trim, mut mixed) =
         (side("read")?, side("write")?, side("trim")?, side("mixed")?);
-    // Both forms at once (unified_rw_reporting=both): the sides tell more.
+    // With both forms (unified_rw_reporting=both) the separate directions are preferred.
     let known = [&read, &write, &trim].iter().any(|side| side.counted.operations > 0);
     let mut together = None;
     match options.pattern() {
@@ -196,10 +196,10 @@ fn measured(job: &Field<'_>, options: &Options<'_>, version: &str) -> Result<Job
     }
     let sync = job.get("sync");
     let timing = Timing::find(&sync, "lat");
-    // The times alone are counted of fdatasync and sync_file_range.
+    // fdatasync and sync_file_range appear only in the number of latencies.
     let operations = sync.get("total_ios").count()?.unwrap_or(0).max(timing.count()?);
     let distribution = timing.distribution(operations)?;
-    // No result has a sync after the last write, and one of all directions together has none at all.
+    // Results never include the sync after the last write, and those of combined directions include none.
     let is_uncounted = operations == 0
         && options.flush().is_some()
         && (sync.is_missing() || options.flushes_at_end())
@@ -209,8 +209,8 @@ fn measured(job: &Field<'_>, options: &Options<'_>, version: &str) -> Result<Job
     Ok(JobSides { read, write, trim, sync, mixed, together, job_seconds })
 }
 
-/// Refuses figures of a direction that cannot all be true: operations without a byte where nothing failed,
-/// and one that took longer than fio ran.
+/// Checks the figures of a direction: operations without failures must have bytes, and none may exceed the
+/// run time of fio.
 fn check(job: &Field<'_>, of: &Field<'_>, counted: &DirectionFigures) -> Result<(), Error> {
     let failed = job.get("error").count()?.unwrap_or(0) + job.get("total_err").count()?.unwrap_or(0);
     if let Some(expected) = counted.missing_bytes().filter(|_| failed == 0) {
@@ -219,7 +219,7 @@ fn check(job: &Field<'_>, of: &Field<'_>, counted: &DirectionFigures) -> Result<
     if let Some(expected) = counted.missing_operations() {
         return Err(of.get("total_ios").wrong(&expected));
     }
-    // Since fio started, in whole seconds, with the time before the measurement.
+    // `elapsed` is in whole seconds since the start of fio, including the time before the measurement.
     let elapsed = job.get("elapsed").number()?.filter(|seconds| *seconds > 0.0);
     let most = elapsed.map_or(f64::INFINITY, |seconds| seconds + 1.0);
     ["lat", "clat"].iter().try_for_each(|name| Timing::find(of, name).check(most))
@@ -237,11 +237,11 @@ fn side(job: &Field<'_>, name: &str, version: &str) -> Result<Side, Error> {
     Ok(Side { counted, seconds })
 }
 
-/// Returns the times of the operations of a direction: `lat`, from the submission on. fio lists percentiles
-/// of `clat` alone unless it is asked for others, and `clat` leaves out the submission, within which a
-/// buffered read of libaio is served.
+/// Returns the latencies from submission (`lat`). By default fio lists percentiles of `clat` only, which
+/// exclude the submission, although libaio serves a buffered read within it.
 fn times(of: &Field<'_>, operations: u64) -> Result<Option<Distribution>, Error> {
-    /// Share of the mean that the submission takes at most where percentiles of `clat` stand for the whole.
+    /// Maximum share of the submission in the mean at which percentiles of `clat` represent the whole
+    /// latency.
     const SUBMISSION_MAX: f64 = 0.01;
     let [whole, completion, submission] = ["lat", "clat", "slat"].map(|name| Timing::find(of, name));
     let submission = submission.mean()?.unwrap_or(0.0);
@@ -260,10 +260,10 @@ fn times(of: &Field<'_>, operations: u64) -> Result<Option<Distribution>, Error>
     Ok(Some(whole))
 }
 
-/// Returns how long a direction ran that did so many operations. plumb prints the rate of the exact time
-/// beside its milliseconds, which say little of a short run; fio prints the rate of the milliseconds.
+/// Returns the run time of a direction with `operations`. plumb prints the rate of the exact time beside
+/// rounded milliseconds, which are too coarse for a short run; fio prints the rate of the milliseconds.
 fn seconds(of: &Field<'_>, operations: u64) -> Result<f64, Error> {
-    /// Operations per second by which a rate may differ as it was printed.
+    /// Maximum rounding error of a printed rate, in operations per second.
     const PRINTED: f64 = 1e-5;
     let seconds = of.get("runtime").seconds(1e3)?.unwrap_or(0.0);
     let rate = of.get("iops").number()?.filter(|rate| *rate > 0.0);
@@ -272,9 +272,9 @@ fn seconds(of: &Field<'_>, operations: u64) -> Result<f64, Error> {
     Ok(exact.filter(|exact| (exact - seconds).abs() <= 0.5e-3).unwrap_or(seconds))
 }
 
-/// Returns the bytes of a direction that ran so long, whatever unit its version counts in.
+/// Returns the bytes of a direction that ran for `seconds`, whatever unit its version uses.
 fn bytes(of: &Field<'_>, version: &str, seconds: f64) -> Result<u64, Error> {
-    /// Bytes from which on the rounding of a rate cannot be mistaken for another unit.
+    /// Number of bytes above which the rounding of a rate cannot be mistaken for another unit.
     const CERTAIN_MIN: f64 = 16.0;
     let (field, kibibytes) = (of.get("io_bytes"), of.get("io_kbytes").count()?);
     let number = field.count()?.unwrap_or(0);
@@ -292,7 +292,7 @@ fn bytes(of: &Field<'_>, version: &str, seconds: f64) -> Result<u64, Error> {
     bytes.ok_or_else(|| field.wrong("expected a size in KiB of less than 16 EiB"))
 }
 
-/// Returns why a job ran shorter than it was to, as far as its options say how long that is.
+/// Returns the reason why a job ended early, if its options determine its length.
 fn incomplete(options: &Options<'_>, measured: &JobSides, name: &str) -> Option<String> {
     const ENDS_EARLIER: [&str; 6] = ["ss", "steadystate", "number_ios", "exitall", "exit_what", "io_size"];
     if !options.is("time_based") || ENDS_EARLIER.iter().any(|option| options.text(option).is_some()) {
@@ -302,14 +302,14 @@ fn incomplete(options: &Options<'_>, measured: &JobSides, name: &str) -> Option<
 }
 
 impl JobSides {
-    /// Returns the time of the longest direction, at least that of the job.
+    /// Returns the run time of the job, or of its longest direction if that is longer.
     fn seconds(&self) -> f64 {
         let sides = [&self.read, &self.write, &self.trim, &self.mixed];
         sides.iter().map(|side| side.seconds).chain(self.job_seconds).fold(0.0, f64::max)
     }
 }
 
-/// Splits what was measured into the phases of the job.
+/// Splits the figures of a job into its phases.
 fn parts(
     job: &Field<'_>,
     options: &Options<'_>,
@@ -326,7 +326,7 @@ fn parts(
         }
     };
     let (user, system) = (share("usr_cpu")?, share("sys_cpu")?);
-    // Without group reporting each of them is printed by itself.
+    // Without group reporting each clone has an entry of its own.
     let threads = options.number("numjobs").filter(|_| options.is("group_reporting")).unwrap_or(1).max(1);
     let depth = options.text("iodepth").map_or(Some(1), |text| text.parse::<u64>().ok());
     let JobSides { read, write, trim, sync, mixed, together, .. } = measured;
@@ -366,7 +366,7 @@ fn parts(
     Ok(parts)
 }
 
-/// Returns what a job was asked to do in a phase.
+/// Returns the requested load of a job in a phase.
 fn asked(options: &Options<'_>, figures: &Figures, threads: u64, name: &str, phase: Phase) -> RunJob {
     let block = options.text("bs").and_then(|text| text.split(',').next()?.parse::<Bytes>().ok());
     let block = block.map(|bytes| bytes.0);

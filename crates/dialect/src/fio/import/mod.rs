@@ -1,18 +1,18 @@
-//! Results that fio printed as JSON (`--output-format=json` or `json+`), of all versions that print it.
+//! Import of fio's JSON results (`--output-format=json` or `json+`), from all versions with JSON output.
 //!
 //! # Several results in one file
-//! fio prints a whole result at each `--status-interval`, and a file that is appended to holds the results of
-//! several runs. Results of one run, which are known by their start, count once: the last has all that the
-//! earlier ones have. Every other result stands for itself.
+//! fio prints a complete result at each `--status-interval`, and an appended file contains the results of
+//! several runs. Results of one run have the same start; only the last is used, as it includes the earlier
+//! ones. Results of different runs stay separate.
 //!
 //! # Units
-//! Before fio 3.0 times were microseconds (`clat`, `lat`; nanoseconds since: `clat_ns`, `lat_ns`), and
-//! `io_bytes` counted KiB up to 2.20. Where `io_kbytes` is missing, `bw`, which is always in KiB/s, tells the
-//! unit.
+//! Before fio 3.0 times were in microseconds (`clat`, `lat`), since then in nanoseconds (`clat_ns`,
+//! `lat_ns`). Up to 2.20 `io_bytes` was in KiB. If `io_kbytes` is missing, `bw`, always in KiB/s, determines
+//! the unit.
 //!
 //! # Phases
-//! A job that writes and has `verify` reads everything back once it has written it. fio adds these reads to
-//! those of the job; here they are a span of their own.
+//! A job that writes with `verify` reads everything back afterwards. fio adds these reads to those of the
+//! job; here they form a separate span.
 
 mod documents;
 mod field;
@@ -30,15 +30,15 @@ use self::job::{Job, Options, Phase, read_job};
 use crate::error::Error;
 use crate::imported::{DirectionFigures, ImportedResult, Span};
 
-/// The engine that keeps processors busy, and counts that as reads.
+/// Engine that keeps processors busy, and counts that as reads.
 const CPU: &str = "cpuio";
-/// The entry of a client/server run that adds up those of all hosts.
+/// Entry of a client/server run with the sum of all hosts.
 const ALL_CLIENTS: &str = "All clients";
 
-/// Reads all results of `text`; `file` is its name for errors.
+/// Reads all results in `text`; `file` is its name in errors.
 ///
 /// # Errors
-/// Where it is not JSON of fio, or a value is impossible.
+/// The position at which the text is not JSON of fio, or a value is impossible.
 pub(crate) fn read_json_results(text: &str, file: &str) -> Result<Vec<ImportedResult>, Error> {
     let documents = documents::read(text, file)?;
     let several = documents.len() > 1;
@@ -70,7 +70,7 @@ fn read_document(document: &Document, place: &str) -> Result<ImportedResult, Err
         let problem = "no job is in its `jobs` or `client_stats`";
         return Err(Error::new(place, problem).remedy("name what `fio --output-format=json` printed"));
     }
-    // Jobs run at the same time, but for those behind a stonewall, which fio gives another group.
+    // Jobs run at the same time, except those after a stonewall, which have another group number.
     let mut spans: Vec<((usize, Phase), Span)> = Vec::new();
     let mut imported =
         ImportedResult { program: version.replacen("fio-", "fio ", 1), ..ImportedResult::default() };
@@ -119,7 +119,7 @@ fn read_document(document: &Document, place: &str) -> Result<ImportedResult, Err
     Ok(imported)
 }
 
-/// Adds to `imported` why `job` failed or is incomplete, and its notes.
+/// Adds the failure or incompleteness of `job` to `imported`, and its notes.
 fn note(imported: &mut ImportedResult, job: &Job) {
     for (known, other) in [
         (&mut imported.failed_because, &job.failed_because),
@@ -137,7 +137,7 @@ fn note(imported: &mut ImportedResult, job: &Job) {
     }
 }
 
-/// Returns when the first job began, RFC 3339. Versions before 3.36 tell only when they printed the result.
+/// Returns the start of the first job, RFC 3339. Versions before 3.36 only report the time of the result.
 fn started_at(root: &Field<'_>, jobs: &[Field<'_>], seconds: f64) -> Result<String, Error> {
     let mut first = None;
     for job in jobs {
@@ -153,8 +153,8 @@ fn started_at(root: &Field<'_>, jobs: &[Field<'_>], seconds: f64) -> Result<Stri
     Ok(time.map_or_else(text, |time| time.to_string()))
 }
 
-/// Returns what the devices were handed while the jobs ran, in so many seconds; `None` where fio printed no
-/// sectors. Devices that others lie beneath are left out.
+/// Returns the counters of the devices over `seconds`; `None` if fio printed no sectors. Leaves out devices
+/// that are composed of others in the list.
 fn storage(disks: &Field<'_>, seconds: f64) -> Result<Option<StorageSide>, Error> {
     let device = |disk: &Field<'_>| {
         let count = |key: &str| disk.get(key).count();
@@ -192,7 +192,8 @@ fn storage(disks: &Field<'_>, seconds: f64) -> Result<Option<StorageSide>, Error
     Ok(Some(StorageSide { attribution: Some(attribution), ..side }))
 }
 
-/// Returns what no device can have done while jobs ran for `seconds`, and their files were laid out.
+/// Returns an error message if a device cannot have done this in `seconds` and the layout before; `None` if
+/// plausible.
 fn impossible(device: &DeviceCounters, seconds: f64) -> Option<String> {
     let requests = [device.reads, device.read_merges, device.writes, device.write_merges];
     let moved = DirectionFigures {

@@ -1,4 +1,4 @@
-//! Where operations go: sequential with a stride, or random with a distribution.
+//! Offsets of operations: sequential with a stride, or random with a distribution.
 
 use plumb_block::Bytes;
 use plumb_workload::{Access, BlockSizes, Distribution, Random, Runs, Sequential, Walk, Zone};
@@ -9,12 +9,12 @@ use crate::fio::options::Options;
 use crate::fio::split;
 use crate::fio::value;
 
-/// fio's theta.
+/// fio's default theta.
 const ZIPF: f64 = 1.1;
-/// fio's power.
+/// fio's default power.
 const PARETO: f64 = 0.2;
 
-/// Returns the access that `options` describe.
+/// Returns the access.
 pub(super) fn from_options(options: &Options<'_>, rw: &Rw, blocks: &BlockSizes) -> Result<Access, Error> {
     if options.choice("rw_sequencer", &["sequential", "identical"])? == Some("identical") {
         return options.refuse(
@@ -91,7 +91,7 @@ fn sequential(options: &Options<'_>, rw: &Rw, blocks: &BlockSizes) -> Result<Acc
     }
 }
 
-/// Notes the options that say where operations are drawn, which are checked all the same.
+/// Notes options about random offsets that have no effect, after checking their values.
 fn unused_without_draws(options: &Options<'_>) -> Result<(), Error> {
     named_distribution(options)?;
     let names = ["random_distribution", "norandommap", "softrandommap"];
@@ -99,7 +99,7 @@ fn unused_without_draws(options: &Options<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns how many of 100 operations are drawn, of each direction.
+/// Returns the percentage of random operations of each direction.
 fn percentage(options: &Options<'_>) -> Result<value::Three<u64>, Error> {
     let percent = options.parsed("percentage_random", |text| {
         value::three(text, |part| match options.counted("percentage_random", part)? {
@@ -110,7 +110,7 @@ fn percentage(options: &Options<'_>) -> Result<value::Three<u64>, Error> {
     Ok(percent.unwrap_or(value::Three::all(100)))
 }
 
-/// `None` is every operation draws; fixed runs of 0 are that none does.
+/// Returns the lengths of sequential runs: `None` if every operation is random, fixed runs of 0 if none is.
 fn runs(options: &Options<'_>, rw: &Rw) -> Result<Option<Runs>, Error> {
     let percent = percentage(options)?;
     let used = rw.used(percent.read, percent.write, percent.trim);
@@ -162,7 +162,7 @@ fn distribution(options: &Options<'_>, runs: Runs) -> Result<Distribution, Error
     })
 }
 
-/// Returns the distribution that `random_distribution` names; places are visited once each unless it does.
+/// Returns the distribution of `random_distribution`; without it each block is visited once.
 fn named_distribution(options: &Options<'_>) -> Result<Distribution, Error> {
     let text = options.text("random_distribution")?.unwrap_or("random");
     let (name, value) = text.split_once(':').unwrap_or((text, ""));
@@ -197,7 +197,7 @@ fn parameter(text: &str, default: f64) -> Result<f64, String> {
     }
 }
 
-/// Returns the zones, the same for every direction.
+/// Returns the zones, which must be the same for every direction.
 fn zones(text: &str, parse: impl Fn(&str) -> Result<Vec<Zone>, String>) -> Result<Vec<Zone>, String> {
     let zones = value::three(text, parse)?;
     let mut given = [zones.read, zones.write, zones.trim].into_iter().flatten();

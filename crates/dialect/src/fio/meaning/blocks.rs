@@ -1,4 +1,4 @@
-//! `bs`, `bssplit`, `bsrange`: how long operations are.
+//! Lengths of operations: `bs`, `bssplit`, `bsrange`.
 
 use plumb_block::Bytes;
 use plumb_workload::{BlockSizes, BlockSplit};
@@ -8,10 +8,10 @@ use crate::fio::options::Options;
 use crate::fio::split;
 use crate::fio::value::{self, Three};
 
-/// fio's block.
+/// fio's default block size.
 const DEFAULT: Bytes = Bytes::kib(4);
 
-/// Returns the block sizes that `options` describe.
+/// Returns the block sizes.
 pub(super) fn from_options(options: &Options<'_>) -> Result<BlockSizes, Error> {
     let bs = options.bytes_three("bs")?.unwrap_or_default();
     let ranges = options.parsed("bsrange", |text| value::three(text, |part| range(part, options)))?;

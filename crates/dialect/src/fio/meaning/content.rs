@@ -1,4 +1,4 @@
-//! Content of writes, and whether they are verified.
+//! Content of writes, and verification.
 
 use plumb_workload::Content;
 
@@ -6,7 +6,7 @@ use super::rw::Rw;
 use crate::Error;
 use crate::fio::options::Options;
 
-/// The checks that fio offers, beside 0 and null.
+/// Checks of fio, except 0 and null.
 const CHECKS: [&str; 21] = [
     "md5",
     "crc64",
@@ -31,7 +31,7 @@ const CHECKS: [&str; 21] = [
     "pattern_hdr",
 ];
 
-/// Returns the content that `options` describe.
+/// Returns the content of writes.
 pub(super) fn from_options(options: &Options<'_>, rw: &Rw) -> Result<Content, Error> {
     let zeroes = options.truth("zero_buffers", false)?;
     let refill = options.truth("refill_buffers", false)?;
@@ -60,7 +60,7 @@ pub(super) fn from_options(options: &Options<'_>, rw: &Rw) -> Result<Content, Er
     })
 }
 
-/// Returns the content of a repeated pattern. Zeroes are the only pattern that is supported.
+/// Returns the content of a repeated pattern. Only zeroes are supported.
 fn constant(options: &Options<'_>, pattern: &str, rw: &Rw) -> Result<Content, Error> {
     let digits = pattern.strip_prefix("0x").unwrap_or(pattern);
     if !digits.is_empty() && digits.chars().all(|digit| digit == '0') {
@@ -77,7 +77,7 @@ fn constant(options: &Options<'_>, pattern: &str, rw: &Rw) -> Result<Content, Er
     )
 }
 
-/// Returns true if the job is verified, which writes `content`.
+/// Returns true if the job verifies the writes of `content`.
 pub(super) fn verify(
     options: &Options<'_>,
     rw: &Rw,
@@ -90,7 +90,7 @@ pub(super) fn verify(
         if is_bare { Err(format!("is `{text}`: expected a number, or a text in quotes")) } else { Ok(()) }
     })?;
     let pattern = pattern.is_some();
-    // To fio a pattern alone asks for its verification.
+    // In fio a pattern alone enables verification.
     let name = if given.is_none() && pattern { "verify_pattern" } else { "verify" };
     let check = given.unwrap_or(if pattern { "pattern" } else { "0" });
     let wanted = options.truth("do_verify", true)?;

@@ -1,4 +1,4 @@
-//! `fsync`, `fdatasync`, `sync` and their kin: when writes are made durable.
+//! Durability of writes: `fsync`, `fdatasync`, `sync` and related options.
 
 use std::num::NonZeroU32;
 
@@ -12,15 +12,15 @@ use crate::fio::value::{self, KbBase};
 /// Durability of a job, and the calls that provide it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sync {
-    /// When.
+    /// Durability of writes.
     pub(super) durability: Durability,
-    /// Call that a flush makes.
+    /// Call for a flush.
     pub(super) flush: FlushCall,
     /// Form of a durable write.
     pub(super) durable_write: DurableWrite,
 }
 
-/// Returns the durability that `options` describe, and its calls.
+/// Returns the durability and its calls.
 pub(super) fn from_options(options: &Options<'_>, rw: &Rw, caching: Caching) -> Result<Sync, Error> {
     let every = [
         ("fsync", FlushCall::Fsync, options.whole("fsync", 0..=u64::from(u32::MAX))?),
@@ -64,7 +64,7 @@ pub(super) fn from_options(options: &Options<'_>, rw: &Rw, caching: Caching) -> 
         options.note("the flush at the end is fdatasync like the others, which makes the same bytes durable");
     }
     if caching == Caching::Mapped {
-        // Whichever is asked for, fio flushes a mapping by msync.
+        // fio flushes a mapping by msync for either option.
         flush = FlushCall::Fdatasync;
     }
     if flush_every.is_some() && options.whole("iodepth", 1..=u64::MAX)?.is_some_and(|depth| depth > 1) {
@@ -90,7 +90,7 @@ fn durable_writes(options: &Options<'_>) -> Result<(Option<NonZeroU32>, DurableW
     })
 }
 
-/// Parses `wait_before,write,wait_after:8`: after every 8 writes.
+/// Parses `wait_before,write,wait_after:8`, which means after every 8 writes.
 fn range_every(text: &str, base: KbBase) -> Result<u64, String> {
     const FLAGS: [&str; 3] = ["wait_before", "write", "wait_after"];
     let (flags, every) = text.split_once(':').ok_or("expected wait_before,write,wait_after:N")?;

@@ -1,4 +1,4 @@
-//! One section of a job file: its jobs, and what it asks of its span.
+//! Translation of one section of a job file: its jobs, and its requirements on the span.
 
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{
@@ -20,30 +20,30 @@ use crate::fio::surroundings::Surroundings;
 use crate::fio::value::Size;
 use crate::{Error, Machine};
 
-/// The seed unless one is given: the same on every run, as with fio's `randrepeat`.
+/// Default seed: the same in every run, as with fio's `randrepeat`.
 const SEED: u64 = 0x0066_696f;
 
-/// A section, understood.
+/// A translated section.
 pub(super) struct JobMeaning {
-    /// Jobs of the section: one for all clones, or one for each.
+    /// Jobs: one for all clones, or one for each.
     pub(super) jobs: Vec<Job>,
-    /// How it is reported.
+    /// Report of the section.
     pub(super) reported: ReportedJob,
-    /// True if the section waits for all before it.
+    /// True if the section waits for the end of all before it.
     pub(super) begins_span: bool,
     /// True if the section begins a reporting group.
     pub(super) begins_group: bool,
-    /// True if the end of the section's jobs ends the jobs beside them.
+    /// True if the end of the section's jobs ends the other jobs of the span.
     pub(super) exits_all: bool,
     /// Requirements of the section on its span.
     pub(super) window: Window,
-    /// True if the section's files are removed when all is over.
+    /// True if the section's files are removed at the end.
     pub(super) unlink: bool,
     /// Notes for the user.
     pub(super) notes: Vec<String>,
 }
 
-/// Translates `section`, whose jobs are the `first_job`th and those after it.
+/// Translates `section`; `first_job` is the index of its first job.
 pub(super) fn from_section(
     section: &Section,
     first_job: u64,
@@ -75,7 +75,7 @@ pub(super) fn from_section(
     Ok(JobMeaning { jobs, reported, begins_span, begins_group, exits_all, window, unlink, notes })
 }
 
-/// Returns the notes, after those on options that have no meaning; or the error of one that cannot be taken.
+/// Handles unused options. Returns all notes, or the error of a refused option.
 fn settle(options: Options<'_>) -> Result<Vec<String>, Error> {
     let (mut notes, left) = options.finish();
     for setting in left {
@@ -84,7 +84,7 @@ fn settle(options: Options<'_>) -> Result<Vec<String>, Error> {
     Ok(notes)
 }
 
-/// Properties that all clones of a section have in common.
+/// Properties common to all clones of a section.
 struct Maker<'a> {
     options: &'a Options<'a>,
     surroundings: &'a Surroundings<'a>,
@@ -112,7 +112,7 @@ impl<'a> Maker<'a> {
         Ok(Self { options, surroundings, rw, queueing, window: *window, clones, seed, base })
     }
 
-    /// Returns the jobs: one where all clones do the same to the same files, else one for each.
+    /// Returns the jobs: one if all clones do the same to the same files, otherwise one for each.
     fn jobs(&self, first_job: u64) -> Result<Vec<Job>, Error> {
         let files = targets::files(self.options, self.clones, self.surroundings)?;
         let apart = self.clones > 1
@@ -141,9 +141,9 @@ impl<'a> Maker<'a> {
         }
         let stop = self.stop(&extent, sharing, names.len())?;
         let mut durability = base.durability;
-        // fio leaves out the flush after the write that reaches size or number_ios, not after the last place.
+        // fio omits the flush after the write that reaches size or number_ios, but not after the last offset.
         durability.flush_before_next &= !extent.exhausts || stop.operations.is_some();
-        // A walk that would skip the whole range stays at its start.
+        // A walk whose skip exceeds the range stays at its start.
         let (access, length) = match base.access {
             Access::Sequential(Sequential { stride: Some(stride), .. }) if stride > extent.range.length => {
                 (Access::SEQUENTIAL, base.block_max().min(extent.range.length))
@@ -181,8 +181,8 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// Returns the job of a trace: its targets are for the trace to name, and missing files are made of the
-    /// size that is given.
+    /// Returns the job of a trace. The trace names the targets; missing files are created with the given
+    /// size.
     fn replaying(&self, trace: &TraceUse, redirect: Option<&TargetUse>) -> Result<Job, Error> {
         if self.clones > 1 {
             return Err(self.options.error("numjobs", "one job replays a trace").remedy("leave it out"));
@@ -210,7 +210,7 @@ impl<'a> Maker<'a> {
     }
 }
 
-/// Returns the job without what differs between clones.
+/// Returns the job without the properties of single clones.
 fn base(
     options: &Options<'_>,
     machine: &Machine,

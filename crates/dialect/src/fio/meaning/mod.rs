@@ -1,8 +1,8 @@
-//! From sections of settings to a scenario.
+//! Translation of sections to a scenario.
 //!
-//! A section becomes one job, all clones of which work on the same files, or a job for each clone where they
-//! do not. `stonewall` begins a span. What holds for a span as a whole (warm-up, steady state, a latency to
-//! keep) must be said alike by all its jobs.
+//! A section becomes one job if all clones use the same files, otherwise a job for each clone. `stonewall`
+//! begins a span. All jobs of a span must agree on properties of the span (warm-up, steady state, latency
+//! target).
 
 mod access;
 mod blocks;
@@ -57,19 +57,19 @@ pub(super) fn invocation(
     Ok(invocation)
 }
 
-/// Returns true if a job may write: a trace may, unless that is left out.
+/// Returns true if a job may write. A trace may, unless its writes are left out.
 fn may_change(job: &Job) -> bool {
     job.trace.as_ref().map_or(job.workload.changes(), |trace| !(trace.skip.writes && trace.skip.trims))
 }
 
-/// Spans and reports in the making.
+/// Spans and reports under construction.
 #[derive(Default)]
 struct Assembly {
     spans: Vec<Span>,
     window: Window,
     group: u32,
     jobs: u64,
-    /// Place of a job of the last span that ends the others, if there is one.
+    /// Position of `exitall` in the last span, if any.
     exits_all: Option<String>,
     reported: Vec<super::invocation::ReportedJob>,
     remove_after: Vec<String>,
@@ -126,7 +126,7 @@ impl Assembly {
         Ok(())
     }
 
-    /// `exitall`: the shortest of the jobs ends the others.
+    /// Applies `exitall`: the shortest job ends the others.
     fn end_span(&mut self) -> Result<(), Error> {
         let Some(place) = self.exits_all.take() else { return Ok(()) };
         let Some(span) = self.spans.last_mut() else { return Ok(()) };
@@ -164,7 +164,7 @@ impl Assembly {
     }
 }
 
-/// Checks that the scenario makes sense as a whole; the error names the section.
+/// Validates the scenario as a whole; the error names the section.
 fn check(invocation: &Invocation, typed: &TypedLine) -> Result<(), Error> {
     let Err(invalid) = invocation.meaning.scenario.validate() else { return Ok(()) };
     let field = InvalidField::from_invalid(invalid);

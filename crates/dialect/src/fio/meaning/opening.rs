@@ -1,26 +1,26 @@
-//! The engine, the depth, and whether the page cache stands between.
+//! Engine, depth and use of the page cache.
 
 use plumb_workload::{Caching, EngineChoice, Workload};
 
 use crate::Error;
 use crate::fio::options::Options;
 
-/// How targets are opened, and how deep.
+/// Opening of targets, and depth.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Queueing {
     /// Name of the engine as typed.
     pub(super) name: String,
-    /// How requests reach the kernel.
+    /// Interface for requests to the kernel.
     pub(super) engine: EngineChoice,
-    /// Caching: whether the page cache stands between.
+    /// Use of the page cache.
     pub(super) caching: Caching,
-    /// True if each write is taken whole or refused.
+    /// True if each write is atomic: executed as a whole or refused.
     pub(super) untorn: bool,
     /// Number of requests in flight.
     pub(super) depth: u32,
 }
 
-/// Returns the queueing that `options` describe.
+/// Returns the queueing.
 pub(super) fn from_options(options: &Options<'_>) -> Result<Queueing, Error> {
     let name = options.text("ioengine")?.unwrap_or("psync");
     let engine = engine(options, name)?;

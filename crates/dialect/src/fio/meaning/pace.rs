@@ -1,4 +1,4 @@
-//! Rates, bursts and ends of fio's jobs.
+//! Rates, bursts and ends of jobs.
 
 use plumb_block::Nanos;
 use plumb_workload::{Amount, Arrival, BlockSizes, BlockSplit, Burst, Rate, Stop};
@@ -11,7 +11,7 @@ use crate::fio::value::{self, Three};
 
 const SECOND: Nanos = Nanos::secs(1);
 
-/// Returns the limits until which the clones of a job run that share one workload.
+/// Returns the limits of the clones that share one workload.
 pub(super) fn stop(
     options: &Options<'_>,
     extent: &Extent,
@@ -24,7 +24,7 @@ pub(super) fn stop(
         options.note_unused(&["time_based", "loops"], "file_append moves its size once, as in fio");
         time_based = false;
     }
-    // fio 3.33 counts them in each loop (exceeds_number_ios in backend.c).
+    // fio 3.33 counts number_ios in each loop (exceeds_number_ios in backend.c).
     let loops = options.whole("loops", 1..=u64::MAX)?.unwrap_or(1);
     let operations = options.whole("number_ios", 1..=u64::MAX)?.map(|each| each.saturating_mul(loops));
     if time_based && runtime.is_none() {
@@ -60,7 +60,7 @@ pub(super) fn stop(
     Ok(Stop { duration: runtime, operations: operations.map(all), bytes: bytes.map(all) })
 }
 
-/// Returns the rate of one clone, and the share of writes that follows from the rates of a mix.
+/// Returns the rate of one clone, and the share of writes that the rates of a mix imply.
 pub(super) fn rate(options: &Options<'_>, rw: &Rw, blocks: &BlockSizes) -> Result<(Rate, Option<u8>), Error> {
     let bytes = options.bytes_three("rate")?;
     let iops =
@@ -91,7 +91,7 @@ pub(super) fn rate(options: &Options<'_>, rw: &Rw, blocks: &BlockSizes) -> Resul
     Ok((Rate::Scheduled { amount, arrival }, writes.map(|share| (share * 100.0).round() as u8)))
 }
 
-/// Returns the rates of the directions that occur together, and the share of writes in a mix.
+/// Returns the combined rate of the directions in use, and the share of writes in a mix.
 fn of_directions(
     options: &Options<'_>,
     name: &'static str,
@@ -124,7 +124,7 @@ fn of_directions(
     })
 }
 
-/// Converts the share of writes in the bytes into that in the operations.
+/// Converts the share of writes from bytes to operations.
 fn by_operations(share: f64, blocks: &BlockSizes) -> f64 {
     let mean = |split: &BlockSplit| {
         split.0.iter().map(|(block, percent)| block.0 as f64 * f64::from(*percent) / 100.0).sum::<f64>()
@@ -133,7 +133,7 @@ fn by_operations(share: f64, blocks: &BlockSizes) -> f64 {
     writes / (writes + reads)
 }
 
-/// Returns the rate of all clones together on each target, from that of one clone.
+/// Returns the rate of all clones together for each target, given that of one clone.
 pub(super) fn together(rate: Rate, sharing: u32, targets: usize) -> Rate {
     let factor = f64::from(sharing) / targets.max(1) as f64;
     match rate {
@@ -147,7 +147,7 @@ pub(super) fn together(rate: Rate, sharing: u32, targets: usize) -> Rate {
     }
 }
 
-/// Pauses.
+/// Returns the bursts, from the options for pauses.
 pub(super) fn burst(options: &Options<'_>, targets: usize) -> Result<Option<Burst>, Error> {
     let pause = options.time("thinktime", Nanos::micros(1))?.filter(|pause| *pause > Nanos::ZERO);
     let operations = options.whole("thinktime_blocks", 1..=u64::from(u32::MAX))?.unwrap_or(1) as u32;

@@ -1,4 +1,4 @@
-//! On which processors, and with what priority.
+//! Processors and priority.
 
 use plumb_workload::{Affinity, Priority};
 
@@ -6,7 +6,7 @@ use crate::fio::options::Options;
 use crate::fio::value;
 use crate::{Error, Machine, processors};
 
-/// Returns the affinity that `options` describe.
+/// Returns the affinity.
 pub(super) fn affinity(options: &Options<'_>, machine: &Machine) -> Result<Affinity, Error> {
     let policy = options.choice("cpus_allowed_policy", &["shared", "split"])?;
     let listed = options.parsed("cpus_allowed", list)?;
@@ -34,7 +34,7 @@ fn list(text: &str) -> Result<Vec<u32>, String> {
     list.ok_or_else(|| format!("`{text}` is not a list of numbers such as 0-3,8"))
 }
 
-/// Returns the priority that `options` describe: of fio's levels, three can be had.
+/// Returns the priority. Three of fio's levels are supported.
 pub(super) fn priority(options: &Options<'_>) -> Result<Priority, Error> {
     let class = options.whole("prioclass", 0..=3)?;
     let level = options.whole("prio", 0..=7)?;

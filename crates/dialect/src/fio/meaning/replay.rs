@@ -1,4 +1,4 @@
-//! `read_iolog`: a trace instead of a workload.
+//! `read_iolog`: replay of a trace in place of a workload.
 
 use plumb_block::Bytes;
 use plumb_workload::{Skip, TargetUse, TraceSpeed, TraceUse};
@@ -6,7 +6,7 @@ use plumb_workload::{Skip, TargetUse, TraceSpeed, TraceUse};
 use crate::Error;
 use crate::fio::options::Options;
 
-/// Options that say how to replay.
+/// Options for the replay.
 const REPLAY: [&str; 6] = [
     "replay_scale",
     "replay_align",
@@ -16,8 +16,7 @@ const REPLAY: [&str; 6] = [
     "replay_skip",
 ];
 
-/// Returns what `options` say of a replay: the trace, and where all of it goes if that is said; `None` if no
-/// trace is named.
+/// Returns the trace, and the target that replaces all of its targets, if any; `None` without a trace.
 pub(super) fn from_options(options: &Options<'_>) -> Result<Option<(TraceUse, Option<TargetUse>)>, Error> {
     let path = options.text("read_iolog")?;
     let scale = options.whole("replay_scale", 1..=u64::MAX)?.unwrap_or(1);

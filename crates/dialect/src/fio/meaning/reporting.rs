@@ -1,4 +1,4 @@
-//! How a job is to be reported: percentiles, averaging windows, logs.
+//! Report of a job: percentiles, averaging windows, logs.
 
 use plumb_block::Nanos;
 use plumb_report::export::fio::PERCENTILES;
@@ -9,17 +9,17 @@ use crate::fio::options::Options;
 use crate::fio::section::{Section, Setting};
 use crate::fio::value;
 
-/// The buckets of a recording.
+/// Width of the buckets of a recording.
 const BUCKET: Nanos = plumb_measure::SERIES_BUCKET;
 
-/// The logs that can be written.
+/// Supported logs.
 const LOGS: [(&str, LogKind); 3] = [
     ("write_bw_log", LogKind::Bandwidth),
     ("write_lat_log", LogKind::Latency),
     ("write_iops_log", LogKind::Iops),
 ];
 
-/// Returns the reporting that `options` describe; place, access and engine are for the caller to fill in.
+/// Returns the report. The caller sets span, access and engine.
 pub(super) fn from_options(options: &Options<'_>) -> Result<ReportedJob, Error> {
     let section = options.section;
     let percentiles = options.parsed("percentile_list", percentiles)?.unwrap_or_else(|| PERCENTILES.to_vec());
@@ -45,7 +45,7 @@ pub(super) fn from_options(options: &Options<'_>) -> Result<ReportedJob, Error> 
     })
 }
 
-/// Returns the settings as `job options` shows them: those that stand alone are left out, as fio does.
+/// Returns the settings for `job options`; as with fio, without those that lack a value.
 pub(super) fn typed(settings: &[Setting], name: Option<&String>) -> Vec<(String, String)> {
     let name = name.map(|name| ("name".to_owned(), name.clone()));
     let with_value =
@@ -53,12 +53,12 @@ pub(super) fn typed(settings: &[Setting], name: Option<&String>) -> Vec<(String,
     name.into_iter().chain(with_value).collect()
 }
 
-/// Returns a section as a command line.
+/// Returns a section as arguments.
 fn command(section: &Section) -> Vec<String> {
     std::iter::once(format!("--name={}", section.name)).chain(arguments(&section.own)).collect()
 }
 
-/// Returns the settings as arguments.
+/// Returns settings as arguments.
 pub(super) fn arguments(settings: &[Setting]) -> impl Iterator<Item = String> {
     settings.iter().map(|setting| match &setting.value {
         Some(value) => format!("--{}={value}", setting.name),
@@ -75,7 +75,7 @@ fn percentiles(text: &str) -> Result<Vec<f64>, String> {
     Ok(list)
 }
 
-/// Returns a window in milliseconds, of whole buckets of the recording.
+/// Returns an averaging window, given in milliseconds and rounded to buckets of the recording.
 fn averaging(options: &Options<'_>, name: &'static str) -> Result<Nanos, Error> {
     Ok(match options.whole(name, 1..=86_400_000)? {
         None => Nanos::millis(500),
@@ -90,7 +90,7 @@ fn averaging(options: &Options<'_>, name: &'static str) -> Result<Nanos, Error> 
     })
 }
 
-/// A line of a log stands for whole buckets of the recording.
+/// Rounds the interval of a log to buckets of the recording.
 fn whole_buckets(options: &Options<'_>, interval: Nanos) -> Nanos {
     let whole = Nanos(interval.0.div_ceil(BUCKET.0).max(1) * BUCKET.0);
     let is_written = LOGS.iter().any(|(name, _)| options.get(name).is_some());

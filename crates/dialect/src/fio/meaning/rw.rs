@@ -1,46 +1,46 @@
-//! `rw`: which directions, in which order, and in which proportion.
+//! `rw`: directions of operations, their order and their shares.
 
 use crate::Error;
 use crate::fio::options::Options;
 
-/// The kind of access.
+/// Kind of access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Rw {
     /// Kind of access as typed, without its modifier.
     pub(super) name: String,
-    /// Reads occur.
+    /// True if there are reads.
     pub(super) reads: bool,
-    /// Writes occur.
+    /// True if there are writes.
     pub(super) writes: bool,
-    /// Trims occur.
+    /// True if there are trims.
     pub(super) trims: bool,
-    /// Places are drawn.
+    /// True if offsets are random.
     pub(super) random: bool,
-    /// Modifier that stood after a colon.
+    /// Modifier after the colon.
     pub(super) modifier: Option<String>,
-    /// How many of 100 operations are writes.
+    /// Percentage of operations that are writes.
     pub(super) write_percent: u8,
 }
 
 impl Rw {
-    /// Returns how many of 100 operations are trims.
+    /// Returns the percentage of operations that are trims.
     pub(super) fn trim_percent(&self) -> u8 {
         if self.trims { 100 } else { 0 }
     }
 
-    /// Returns, of one value for each direction, those of the directions that occur.
+    /// Returns the values of the directions in use.
     pub(super) fn used<T>(&self, read: T, write: T, trim: T) -> Vec<T> {
         let values = [(self.reads, read), (self.writes, write), (self.trims, trim)];
         values.into_iter().filter(|(occurs, _)| *occurs).map(|(_, value)| value).collect()
     }
 
-    /// Reads and writes both.
+    /// Returns true if there are reads and writes.
     pub(super) fn is_mixed(&self) -> bool {
         self.reads && self.writes
     }
 }
 
-/// Returns the kind of access that `options` describe.
+/// Returns the kind of access.
 pub(super) fn from_options(options: &Options<'_>) -> Result<Rw, Error> {
     let text = options.text("rw")?.unwrap_or("read");
     let (name, modifier) = match text.split_once(':') {
@@ -76,7 +76,7 @@ pub(super) fn from_options(options: &Options<'_>) -> Result<Rw, Error> {
     Ok(Rw { name: name.to_owned(), reads, writes, trims, random, modifier, write_percent })
 }
 
-/// Returns the share of writes of a mix: whichever of the two was typed later.
+/// Returns the percentage of writes in a mix, from the later one of the two options.
 fn mix(options: &Options<'_>) -> Result<u8, Error> {
     let read = options.whole("rwmixread", 0..=100)?;
     let write = options.whole("rwmixwrite", 0..=100)?;

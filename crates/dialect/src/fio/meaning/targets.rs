@@ -1,4 +1,4 @@
-//! On which files, and on which part of them.
+//! Files of a job, and the part of them that is used.
 
 use plumb_block::Bytes;
 use plumb_workload::{Access, ByteRange, Distribution, Layout, Sequential, Workload};
@@ -9,29 +9,29 @@ use crate::fio::options::Options;
 use crate::fio::surroundings::Surroundings;
 use crate::fio::value::Size;
 
-/// Number of files that a job may have.
+/// Maximum number of files of a job.
 const FILES_MAX: u64 = 1024;
 
-/// The files of the clones of a job.
+/// Files of the clones of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Files {
-    /// Files of each clone; of all clones, if they work on the same ones.
+    /// Files of each clone; a single entry if all clones use the same files.
     pub(super) of_clone: Vec<Vec<String>>,
 }
 
 impl Files {
-    /// Returns true if all clones work on the same files.
+    /// Returns true if all clones use the same files.
     pub(super) fn together(&self) -> bool {
         self.of_clone.len() == 1
     }
 
-    /// Returns the files of clone number `clone`.
+    /// Returns the files of clone `clone`.
     pub(super) fn names(&self, clone: u32) -> &[String] {
         &self.of_clone[clone as usize % self.of_clone.len()]
     }
 }
 
-/// Returns the files that `options` name, for `clones` clones.
+/// Returns the files of `clones` clones.
 pub(super) fn files(
     options: &Options<'_>,
     clones: u32,
@@ -44,8 +44,8 @@ pub(super) fn files(
     }
     let directories = options.text("directory")?.map(unescaped_list).unwrap_or_default();
     if let Some(missing) = directories.iter().find(|name| !(surroundings.is_directory)(name)) {
-        // fio makes the folders of a file name, but a directory must be there: it may be a disk that is not
-        // mounted.
+        // fio creates the directories of a file name, but the one named must exist: it may be a file system
+        // that is not mounted.
         return options.refuse(
             "directory",
             format!("{missing} is not a directory"),
@@ -90,7 +90,7 @@ pub(super) fn files(
     Ok(Files { of_clone })
 }
 
-/// Returns the export that all clones of a job with `ioengine=nbd` work on.
+/// Returns the export of a job with `ioengine=nbd`, the same for all clones.
 fn export(options: &Options<'_>) -> Result<Files, Error> {
     options.note_unused(&["filename", "directory", "nrfiles", "filename_format"], "uri says which export");
     match options.text("uri")? {
@@ -112,8 +112,8 @@ fn unused_with_filename(options: &Options<'_>) {
     options.note_unused(&["filename_format", "nrfiles"], "filename says which files");
 }
 
-/// Notes that names such as `sim:null` are several files to fio, and how to type the one target: from a
-/// scheme to the next, or to the end of the list.
+/// Notes that fio takes a name such as `sim:null` as several files, and how to type the target: the items
+/// from one scheme to the next, or to the end of the list, joined.
 fn note_schemes(options: &Options<'_>, list: &[String], surroundings: &Surroundings<'_>) {
     let is_scheme = |word: &String| (surroundings.is_scheme)(word);
     for parts in list.chunk_by(|_, next| !is_scheme(next)).filter(|parts| is_scheme(&parts[0])) {
@@ -130,7 +130,7 @@ fn note_schemes(options: &Options<'_>, list: &[String], surroundings: &Surroundi
     }
 }
 
-/// Returns a list with colons; `\:` is a colon in a name.
+/// Splits a list at colons; `\:` is a colon in a name.
 fn unescaped_list(text: &str) -> Vec<String> {
     let mut list = vec![String::new()];
     let mut letters = text.chars().peekable();
@@ -146,9 +146,9 @@ fn unescaped_list(text: &str) -> Vec<String> {
     list
 }
 
-/// Returns what missing and short files are made of: fio writes them in full for jobs that read, and with
-/// `overwrite`; for others it only reserves them, so that the first write to a block changes the records of
-/// the file system.
+/// Returns the layout of missing and short files. fio writes them in full for jobs that read, and with
+/// `overwrite`; for others it reserves space only, so the first write to a block changes file system
+/// metadata.
 pub(super) fn layout(options: &Options<'_>, rw: &Rw) -> Result<Layout, Error> {
     let modes = ["native", "posix", "1", "keep", "truncate", "none", "0"];
     let mode = options.choice("fallocate", &modes)?.unwrap_or("native");
@@ -162,7 +162,7 @@ pub(super) fn layout(options: &Options<'_>, rw: &Rw) -> Result<Layout, Error> {
     })
 }
 
-/// Returns the null devices of a job with `ioengine=null`, which touches no file.
+/// Returns the null devices of a job with `ioengine=null`, which uses no file.
 fn null_devices(options: &Options<'_>) -> Result<Files, Error> {
     options.note_unused(&["filename", "directory", "filename_format"], "ioengine=null touches no file");
     let number = options.whole("nrfiles", 1..=FILES_MAX)?.unwrap_or(1);
@@ -174,28 +174,27 @@ fn null_devices(options: &Options<'_>) -> Result<Files, Error> {
     let Some(size) = size else {
         return options.refuse("ioengine", "is null, which has no size of its own", "give size in bytes");
     };
-    // A whole number of the blocks of the device, which holds 1 MiB at least.
+    // Round up to blocks of the device, which holds at least 1 MiB.
     let size = size.next_multiple_of(4096).max(1 << 20);
     Ok(Files { of_clone: vec![vec![format!("sim:null?size={size}"); number as usize]] })
 }
 
-/// The part of each file that is touched.
+/// Part of each file that is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Extent {
-    /// The part.
+    /// Range of offsets.
     pub(super) range: ByteRange,
-    /// How much is moved on each file by one clone, if that is known.
+    /// Bytes that one clone moves on each file, if known.
     pub(super) io_bytes: Option<u64>,
-    /// How large missing files are made.
+    /// Size of files to create.
     pub(super) file_size: Option<Bytes>,
-    /// Each pass ends where its places end, before it has moved the size.
+    /// True if a pass ends at its last offset, before it has moved the full size.
     pub(super) exhausts: bool,
-    /// The part lies behind the end that the files have now, and is moved once (`file_append`).
+    /// True if the range follows the present end of the files and is written once (`file_append`).
     pub(super) appends: bool,
 }
 
-/// Returns the part of each of the files that clone number `clone` touches with `workload`, which lacks the
-/// part.
+/// Returns the part of each file that clone `clone` uses. `workload` still lacks that part.
 pub(super) fn extent(
     options: &Options<'_>,
     files: &Files,
@@ -230,7 +229,7 @@ pub(super) fn extent(
         Some(Size::Percent(percent)) => Some(share_of_whole("size", percent)?),
         Some(Size::Bytes(bytes)) => Some(bytes / count),
     };
-    // To fio a size in bytes beside filesize says how much is moved, not where.
+    // If filesize is given, fio takes a size in bytes as the amount to move, not as a range.
     let length = match (options.size("size")?, file_size) {
         (Some(Size::Percent(_)), Some(_)) => size.min(left),
         (_, Some(_)) => left,
@@ -261,12 +260,12 @@ pub(super) fn extent(
     })
 }
 
-/// Returns how much one pass moves that moves `size` at most, in files that end at `file_end`: a walk through
-/// the range, or a random visit to each of its blocks, is over when no whole block is left.
+/// Returns the bytes moved by a pass of at most `size`, in files that end at `file_end`. A sequential walk,
+/// or a random visit to each block, ends when no whole block is left in the range.
 ///
-/// A walk that skips is over when it leaves the range (get_next_seq_offset in io_u.c of fio 3.33). It begins
-/// again only if its next operation, counted from the start of the range, would begin behind the end of the
-/// file, and its last did not end there.
+/// A walk that skips ends when it leaves the range (get_next_seq_offset in io_u.c of fio 3.33). It restarts
+/// only if its next operation, counted from the start of the range, would begin beyond the end of the file,
+/// and its last one did not end there.
 fn pass(workload: &Workload, range: ByteRange, size: u64, file_end: Option<u64>) -> u64 {
     let (block, length) = (workload.block_max().0, range.length.0);
     let Some(room) = length.checked_sub(block).filter(|_| block > 0 && workload.block_min().0 == block)
@@ -284,7 +283,7 @@ fn pass(workload: &Workload, range: ByteRange, size: u64, file_end: Option<u64>)
             }
             places
         }
-        // fio has a walk for each direction: none of them comes to the end.
+        // fio walks separately for each direction, so neither reaches the end.
         Access::Sequential(_) if is_mixed => return size,
         Access::Random(random) if random.distribution != Distribution::EachOnce => return size,
         Access::Sequential(_) | Access::Random(_) => length / block,
@@ -292,8 +291,8 @@ fn pass(workload: &Workload, range: ByteRange, size: u64, file_end: Option<u64>)
     size.min(places.saturating_mul(block))
 }
 
-/// Returns how much is moved in all, by passes of `pass` each (keep_running in backend.c of fio 3.33): as
-/// many as `loops`, or more until less than a block is missing to `io_size`. What verification reads counts.
+/// Returns the total bytes, in passes of `pass` bytes (keep_running in backend.c of fio 3.33): `loops`
+/// passes, or more until less than a block remains to `io_size`. Reads of verification count.
 fn io_bytes(
     options: &Options<'_>,
     files: u64,
@@ -318,8 +317,8 @@ fn io_bytes(
     }))
 }
 
-/// Returns the part behind the end of the files; clones that share them come one after the other. fio 3.33
-/// leaves out offsets then, and stops after one pass whatever `loops`, `io_size` and `time_based` say beyond.
+/// Returns the part after the end of the files. Clones that share files append one after another. fio 3.33
+/// then ignores offsets, and stops after one pass regardless of `loops`, `io_size` and `time_based`.
 fn appended(
     options: &Options<'_>,
     files: &Files,
@@ -390,7 +389,7 @@ fn offset(
     Ok(start.saturating_add(increment.saturating_mul(u64::from(clone))))
 }
 
-/// Returns the size that all of `files` have now.
+/// Returns the present size of `files`, if it is the same for all.
 fn known_size(files: &[String], surroundings: &Surroundings<'_>) -> Option<u64> {
     let mut sizes = files.iter().map(|file| (surroundings.target_size)(file));
     let first = sizes.next()??;

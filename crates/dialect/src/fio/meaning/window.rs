@@ -1,4 +1,4 @@
-//! Requirements of a job on its span: warm-up, steady state, a latency to keep.
+//! Requirements of a job on its span: warm-up, steady state, latency target.
 
 use plumb_block::Nanos;
 use plumb_workload::{LatencyTarget, Span, Steady, Warmup};
@@ -6,34 +6,34 @@ use plumb_workload::{LatencyTarget, Span, Steady, Warmup};
 use crate::Error;
 use crate::fio::options::Options;
 
-/// The rounds of which a steady state is made (SNIA PTS 2.0.2).
+/// Number of rounds of a steady state (SNIA PTS 2.0.2).
 const ROUNDS: u64 = 5;
 
 /// Requirements of a job on its span.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Window {
-    /// How long before it is measured.
+    /// Length of the warm-up.
     pub(super) warmup: Nanos,
-    /// Number and length of the rounds until the rate is steady.
+    /// Maximum number of rounds until the rate is steady, and the length of a round.
     pub(super) steady: Option<(Steady, Nanos)>,
-    /// Latency that the search for a depth must meet.
+    /// Latency target of the search for a depth.
     pub(super) latency_target: Option<LatencyTarget>,
-    /// How long each depth is tried, if that was said.
+    /// Duration of the trial of each depth, if given.
     pub(super) latency_window: Option<Nanos>,
 }
 
 impl Window {
-    /// Returns how long a round is, where the job is run in rounds.
+    /// Returns the length of a round, if the job runs in rounds.
     pub(super) fn round(&self) -> Option<Nanos> {
         self.steady.map(|(_, round)| round).or(self.latency_window)
     }
 
-    /// Returns true if it runs in rounds.
+    /// Returns true if the job runs in rounds.
     pub(super) fn has_rounds(&self) -> bool {
         self.steady.is_some() || self.latency_target.is_some()
     }
 
-    /// Puts it into the span.
+    /// Sets the requirements on the span.
     pub(super) fn put_into(&self, span: &mut Span) {
         span.warmup = Warmup::For(self.warmup);
         span.steady = self.steady.map(|(steady, _)| steady);
@@ -41,7 +41,7 @@ impl Window {
     }
 }
 
-/// Returns the requirements that `options` describe.
+/// Returns the requirements.
 pub(super) fn from_options(options: &Options<'_>) -> Result<Window, Error> {
     let ramp = options.time("ramp_time", Nanos::secs(1))?.unwrap_or_default();
     let steady = steady(options)?;
@@ -53,7 +53,7 @@ pub(super) fn from_options(options: &Options<'_>) -> Result<Window, Error> {
     Ok(Window { warmup, steady, latency_target, latency_window })
 }
 
-/// Turns fio's window into the five rounds over which a steady state is judged.
+/// Converts fio's window to the five rounds of a steady state.
 fn steady(options: &Options<'_>) -> Result<Option<(Steady, Nanos)>, Error> {
     let duration = options.time("steadystate_duration", Nanos::secs(1))?.unwrap_or_default();
     let Some(criterion) = options.text("steadystate")? else {

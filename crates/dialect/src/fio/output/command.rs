@@ -4,7 +4,7 @@ use plumb_text::shell_word;
 
 use crate::fio::Invocation;
 
-/// Returns the command line that does what the job files say. Words with blanks are quoted for a shell.
+/// Returns the command line equivalent to the job files, with shell quoting.
 pub fn command(invocation: &Invocation) -> String {
     let global = invocation.global_command.iter();
     let jobs = invocation.reported.iter().flat_map(|job| &job.command);

@@ -1,4 +1,4 @@
-//! One direction of a job: what moved, and how evenly.
+//! Figures of one direction of a job.
 
 use plumb_block::Nanos;
 use plumb_load::Direction;
@@ -21,7 +21,7 @@ pub(super) fn rates(direction: &Direction, length: Nanos, width: Nanos) -> Vec<(
     rates.collect()
 }
 
-/// Samples of the bandwidth in KiB/s and of the operations per second.
+/// Returns the samples of the bandwidth in KiB/s and of the operations per second.
 pub(super) fn samples(direction: &Direction, length: Nanos, reported: &ReportedJob) -> (Samples, Samples) {
     if direction.operations() == 0 {
         return Default::default();
@@ -33,14 +33,14 @@ pub(super) fn samples(direction: &Direction, length: Nanos, reported: &ReportedJ
     (Samples::from_values(&bandwidths), Samples::from_values(&operations))
 }
 
-/// Returns bytes and operations per second over all of `length`.
+/// Returns bytes and operations per second over `length`.
 pub(super) fn mean_rates(direction: &Direction, length: Nanos) -> (f64, f64) {
     let seconds = length.as_secs_f64();
     let rate = |amount: u64| if seconds > 0.0 { amount as f64 / seconds } else { 0.0 };
     (rate(direction.bytes.0), rate(direction.operations()))
 }
 
-/// Returns the figures of a direction. `group_bandwidth` is what its group moved in bytes per second.
+/// Returns the figures of a direction. `group_bandwidth` is that of its group in bytes per second.
 pub(super) fn figures(
     direction: &Direction,
     length: Nanos,

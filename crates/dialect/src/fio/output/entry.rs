@@ -1,4 +1,4 @@
-//! Entry of the output that is reported as one job: a clone, or a group.
+//! An entry of the output: a clone, or a group of jobs.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,21 @@ use plumb_load::span::{CpuUse, SpanResult};
 
 use crate::fio::{Invocation, ReportedJob};
 
-/// One job of a report.
+/// An entry of a report.
 pub(super) struct Entry<'a> {
-    /// How it is reported: that of the first of a group.
+    /// Report options: those of the first job of a group.
     pub(super) reported: &'a ReportedJob,
-    /// Measurements of the entry.
+    /// Figures of the entry.
     pub(super) outcome: LoadOutcome,
     /// Processor time.
     pub(super) cpu: CpuUse,
-    /// Number of clones that it stands for.
+    /// Number of clones in the entry.
     pub(super) clones: usize,
-    /// Number of requests that each clone keeps in flight.
+    /// Depth of each clone.
     pub(super) depth: u32,
-    /// Bytes of each of its operations; the most of them, if they differ.
+    /// Length of an operation; the most frequent one if they differ.
     pub(super) block: Bytes,
-    /// The length of its window.
+    /// Length of the window.
     pub(super) window: Nanos,
 }
 
@@ -33,7 +33,7 @@ impl Entry<'_> {
     }
 }
 
-/// Returns the entries of a run, in order. Those of spans that were not run have measured nothing.
+/// Returns the entries of a run, in order. Those of spans that did not run are empty.
 pub(super) fn entries<'a>(invocation: &'a Invocation, results: &[SpanResult]) -> Vec<Entry<'a>> {
     let mut entries: Vec<Entry<'a>> = Vec::new();
     for reported in &invocation.reported {
@@ -76,7 +76,7 @@ pub(super) fn entries<'a>(invocation: &'a Invocation, results: &[SpanResult]) ->
     entries
 }
 
-/// Returns what each clone of a reported job measured, and its processor time.
+/// Returns the figures and processor time of each clone of a job.
 fn clones_of(result: &SpanResult, reported: &ReportedJob) -> impl Iterator<Item = (LoadOutcome, CpuUse)> {
     let threads = result.threads.iter().filter(|thread| reported.jobs.contains(&thread.job));
     threads.map(|thread| {
@@ -85,11 +85,11 @@ fn clones_of(result: &SpanResult, reported: &ReportedJob) -> impl Iterator<Item 
     })
 }
 
-/// Returns what the devices beneath did over all spans, by name, and how long they were watched.
+/// Returns the counters of the devices below over all spans, by name, and the time of observation.
 pub(super) fn devices(results: &[SpanResult]) -> BTreeMap<String, (DeviceCounters, Nanos)> {
     let mut devices: BTreeMap<String, (DeviceCounters, Nanos)> = BTreeMap::new();
     for result in results {
-        // Jobs on one device share what is known of it.
+        // Jobs on one device share its counters.
         let sides = result.targets.iter().filter_map(|target| target.storage.as_ref().ok());
         let of_span: BTreeMap<&str, &DeviceCounters> =
             sides.flat_map(|side| &side.devices).map(|device| (device.name.as_str(), device)).collect();

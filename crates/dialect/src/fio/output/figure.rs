@@ -1,6 +1,6 @@
-//! Numbers as fio prints them: at most so many characters, with a prefix.
+//! Numbers in fio's format: a limited width, and a prefix.
 
-/// Returns `value` in at most `width` digits, with a prefix of powers of 1000 or 1024: `16.6k`, `3120Mi`,
+/// Formats `value` with at most `width` digits and a prefix of powers of 1000 or 1024: `16.6k`, `3120Mi`,
 /// `799k`.
 pub(super) fn short(value: f64, width: usize, binary: bool) -> String {
     const PREFIXES: [&str; 6] = ["", "k", "M", "G", "T", "P"];
@@ -22,15 +22,15 @@ pub(super) fn short(value: f64, width: usize, binary: bool) -> String {
     format!("{scaled:.room$}{prefix}")
 }
 
-/// Returns `65.0MiB/s (68.1MB/s)` without the `/s`: first in powers of 1024, then of 1000.
+/// Formats bytes in powers of 1024 and of 1000, as in `65.0MiB/s (68.1MB/s)` without the `/s`.
 pub(super) fn bytes(value: f64) -> (String, String) {
-    // fio prints bandwidths from KiB up.
+    // fio prints bandwidths from KiB upwards.
     let kib = short(value / 1024.0, 4, true);
     let kb = short(value / 1000.0, 4, false);
     (raised(&kib, true), raised(&kb, false))
 }
 
-/// Converts a figure in KiB or kB into one with its unit: `65.0Ki` of KiB is `65.0MiB`.
+/// Converts a figure in KiB or kB to one with its unit: `65.0Ki` of KiB is `65.0MiB`.
 fn raised(figure: &str, binary: bool) -> String {
     let split = figure.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(figure.len());
     let (number, prefix) = figure.split_at(split);
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn figures_are_as_short_as_those_of_fio() {
-        // The expected texts are those that fio 3.33 printed.
+        // Expected texts as printed by fio 3.33.
         assert_eq!(short(799_391.0, 4, false), "799k");
         assert_eq!(short(16_600.0, 4, false), "16.6k");
         assert_eq!(short(512.0, 4, false), "512");

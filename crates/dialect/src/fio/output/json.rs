@@ -1,8 +1,8 @@
-//! fio's JSON and json+.
+//! Results as fio's JSON and json+.
 //!
-//! `clat_ns` is the service time, and so is `lat_ns`: `slat_ns` is not measured, and time behind the schedule
-//! of a rate is no latency to fio. What is not known to plumb and is a number to every reader (context
-//! switches, page faults) is 0.
+//! `clat_ns` and `lat_ns` are both the service time: `slat_ns` is not measured, and fio's latencies exclude
+//! time behind the schedule of a rate. Unknown values for which readers expect a number (context switches,
+//! page faults) are 0.
 
 use plumb_block::Nanos;
 use plumb_load::{Direction, Failure, LoadOutcome, SpanResult};
@@ -15,8 +15,8 @@ use super::{direction, time};
 use crate::Machine;
 use crate::fio::Invocation;
 
-/// Returns the result in fio's JSON; with `plus` also all bins of the histograms (json+). `rounds` are those
-/// of each span, none for spans that were run once.
+/// Returns the result as fio's JSON; with `plus` including all bins of the histograms (json+). `rounds` are
+/// the rounds of each span, empty for spans that ran once.
 pub fn json(
     invocation: &Invocation,
     results: &[SpanResult],
@@ -48,10 +48,10 @@ pub fn json(
     root
 }
 
-/// Returns the JSON document as text that ends with a line break.
+/// Returns the JSON document as text with a trailing line break.
 ///
 /// # Errors
-/// If a figure cannot be written as JSON.
+/// Fails if a figure cannot be represented in JSON.
 pub fn json_text(
     invocation: &Invocation,
     results: &[SpanResult],
@@ -126,8 +126,8 @@ fn job(
     value
 }
 
-/// Counts what was read back among the reads, as fio does: in operations of the job's block, in the time of
-/// the direction and in its rates. Distributions and samples are those of the load.
+/// Adds the data read back to the reads, as fio does: to their operations, in blocks of the job, run time and
+/// rates. Distributions and samples are those of the load.
 fn count_read_back(read: &mut FioDirection, entry: &Entry<'_>) {
     let Some(verified) = &entry.outcome.verified else { return };
     read.bytes += verified.read_back_bytes;
@@ -141,7 +141,7 @@ fn count_read_back(read: &mut FioDirection, entry: &Entry<'_>) {
     }
 }
 
-/// A direction of an outcome.
+/// Selector of a direction of an outcome.
 pub(super) type Of = fn(&LoadOutcome) -> &Direction;
 
 /// Directions in fio's order.
@@ -155,8 +155,8 @@ fn options(typed: &[(String, String)]) -> Map<String, Value> {
     typed.iter().map(|(name, value)| (name.clone(), json!(value))).collect()
 }
 
-/// Returns the number of the first kind of failure: 5 (EIO) for one without a number, 84 (EILSEQ) as with fio
-/// if only verification found something, 0 for none.
+/// Returns the error number of the first kind of failure: 5 (EIO) for one without a number, 84 (EILSEQ) as in
+/// fio if only verification failed, 0 for none.
 pub(super) fn first_error(outcome: &LoadOutcome) -> i32 {
     const EIO: i32 = 5;
     const EILSEQ: i32 = 84;
@@ -169,17 +169,17 @@ pub(super) fn first_error(outcome: &LoadOutcome) -> i32 {
     }
 }
 
-/// Returns the percentage that `time` is of the time of all clones together.
+/// Returns `time` in percent of the time of all clones together.
 pub(super) fn percent_of(time: Nanos, entry: &Entry<'_>) -> f64 {
     let all = entry.window.as_secs_f64() * entry.clones as f64;
     if all > 0.0 { time.as_secs_f64() * 100.0 / all } else { 0.0 }
 }
 
-/// The counts of a device of `disk_util`, in fio's order.
+/// Counters of a device in `disk_util`, in fio's order.
 pub(super) const DISK_COUNTS: [&str; 7] =
     ["read_ios", "write_ios", "read_merges", "write_merges", "read_ticks", "write_ticks", "in_queue"];
 
-/// Returns the entries on what the devices beneath did.
+/// Returns the entries for the devices below.
 pub(super) fn disk_util(results: &[SpanResult]) -> Vec<Value> {
     let devices = entry::devices(results).into_iter();
     devices.map(|(_, (device, window))| disk(&device, window.as_secs_f64())).collect()

@@ -1,4 +1,4 @@
-//! fio's logs: `ms, value, direction, block size, offset, priority`, one line for an interval.
+//! Logs in fio's format: `ms, value, direction, block size, offset, priority`, a line for each interval.
 
 use std::fmt::Write;
 
@@ -14,14 +14,14 @@ use crate::fio::{Invocation, LogKind};
 /// A log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFile {
-    /// The file's name: `prefix_bw.1.log`.
+    /// File name, such as `prefix_bw.1.log`.
     pub name: String,
     /// Lines of the log.
     pub text: String,
 }
 
-/// Returns the logs that were asked for. A latency log is written as `_lat` and, being the same here, as
-/// `_clat`. The block size of a line is 0, as fio has it for lines that stand for many operations.
+/// Returns the requested logs. A latency log is written as `_lat` and, with the same values, as `_clat`. As
+/// in fio the block size is 0 on lines for several operations.
 pub fn logs(invocation: &Invocation, results: &[SpanResult], machine: &Machine) -> Vec<LogFile> {
     let mut files: Vec<LogFile> = Vec::new();
     for (index, entry) in entry::entries(invocation, results).iter().enumerate() {
@@ -40,8 +40,8 @@ pub fn logs(invocation: &Invocation, results: &[SpanResult], machine: &Machine) 
     files
 }
 
-/// Returns the names of the files that [`logs`] makes, as far as they are known before the run: with a thread
-/// for each clone of a job.
+/// Returns the names of the files of [`logs`], as far as known before the run: for jobs with a thread for
+/// each clone.
 pub fn log_names(invocation: &Invocation) -> Vec<String> {
     let mut names_of_all: Vec<String> = Vec::new();
     let (mut index, mut groups) = (0, Vec::new());
@@ -68,7 +68,7 @@ pub fn log_names(invocation: &Invocation) -> Vec<String> {
     names_of_all
 }
 
-/// Returns the names of the files for one kind of log of the entry of this index.
+/// Returns the file names of one kind of log for the entry `index`.
 fn names(logs: &Logs, kind: LogKind, prefix: &str, index: usize) -> Vec<String> {
     let name = |ending: &&str| match logs.per_job {
         true => format!("{prefix}_{ending}.{}.log", index + 1),
@@ -103,7 +103,7 @@ fn lines(entry: &Entry<'_>, kind: LogKind, epoch: u64) -> String {
     })
 }
 
-/// Returns the end of each interval in nanoseconds, and the value. An interval without operations has no
+/// Returns the end of each interval in nanoseconds with its value. Intervals without operations have no
 /// latency.
 fn values(
     direction: &Direction,

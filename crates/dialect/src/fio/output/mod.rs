@@ -1,5 +1,4 @@
-//! Results in fio's forms: JSON, json+, text for people and logs; and the command line that a job file stands
-//! for.
+//! Output in fio's formats: JSON, json+, text and logs; and the command line equivalent to job files.
 
 mod command;
 mod direction;

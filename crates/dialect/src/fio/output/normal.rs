@@ -1,7 +1,6 @@
-//! fio's text for people, of each job the lines that say what was measured: the head, its end and error,
-//! rates, latencies and percentiles of each direction and of syncs, the processor's share, errors,
-//! verification and the depth that a latency target gave; then groups and disks. Shares of buckets and depths
-//! and samples of rates stand in JSON alone.
+//! Results as fio's text. For each job: head, end and error, rates, latencies and percentiles of each
+//! direction and of syncs, processor use, errors, verification and the depth found for a latency target; then
+//! groups and disks. Shares of buckets and depths, and samples of rates, are in the JSON only.
 
 use std::fmt::{self, Write};
 
@@ -18,7 +17,7 @@ use super::{direction, time};
 use crate::Machine;
 use crate::fio::Invocation;
 
-/// Returns the result as fio prints it.
+/// Formats the result as fio does.
 pub fn normal(invocation: &Invocation, results: &[SpanResult], machine: &Machine) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -138,7 +137,7 @@ fn write_direction(out: &mut String, name: &str, direction: &Direction, entry: &
     Ok(())
 }
 
-/// Returns the unit that fits: its name and how many nanoseconds it has.
+/// Returns the fitting unit of time: its name, and its length in nanoseconds.
 fn unit(least: f64, most: f64) -> (&'static str, f64) {
     if least > 2e6 && most > 99_999_999.0 {
         ("msec", 1e6)

@@ -1,17 +1,16 @@
-//! fio's `steadystate` of a job: the last rounds, and what fio's own criterion makes of them.
+//! `steadystate` of a job: its last rounds, and fio's criterion applied to them.
 //!
-//! Whether it was attained is what ended the run, SNIA PTS 2.0.2 over five rounds (`judged_by`); fio's
-//! criterion, its deviation and its slope are worked out from the same rounds, so that a reader finds what it
-//! looks for.
+//! The state was attained if the run ended by SNIA PTS 2.0.2 over five rounds (`judged_by`). fio's criterion,
+//! deviation and slope are computed from the same rounds for readers that expect them.
 
 use plumb_block::Nanos;
 use plumb_measure::steadiness::snia_steady;
 use serde_json::{Value, json};
 
-/// The rounds over which a steady state is judged.
+/// Number of rounds of a steady state.
 const WINDOW: usize = 5;
 
-/// One round of a span that is run until it is steady, all its jobs together.
+/// A round of a span that runs until it is steady, with all its jobs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SteadyRound {
     /// Operations per second.
@@ -20,7 +19,7 @@ pub struct SteadyRound {
     pub bytes_per_second: f64,
 }
 
-/// Returns the object of a job with the criterion as typed, `iops_slope:0.3%`.
+/// Returns the JSON object of a job; `criterion` is as typed, such as `iops_slope:0.3%`.
 pub(super) fn object(criterion: &str, duration: Nanos, rounds: &[SteadyRound]) -> Value {
     let iops: Vec<f64> = rounds.iter().map(|round| round.iops).collect();
     let attained = snia_steady(&iops) == Some(true);
@@ -60,13 +59,13 @@ fn mean(rates: &[f64]) -> f64 {
     rates.iter().sum::<f64>() / rates.len().max(1) as f64
 }
 
-/// Returns how far the rate of a round is from the mean at most.
+/// Returns the largest deviation of a rate from the mean.
 fn deviation_max(rates: &[f64]) -> f64 {
     let mean = mean(rates);
     rates.iter().map(|rate| (rate - mean).abs()).fold(0.0, f64::max)
 }
 
-/// Returns by how much the fitted line rises from one round to the next.
+/// Returns the slope of the fitted line per round.
 fn slope(rates: &[f64]) -> f64 {
     let (mean, middle) = (mean(rates), (rates.len() as f64 - 1.0) / 2.0);
     let places = || (0..rates.len()).map(|place| place as f64 - middle);
@@ -85,7 +84,7 @@ mod tests {
             .collect()
     }
 
-    /// The rates and the results that fio 3.33 printed for them.
+    /// Rates, and the results that fio 3.33 printed for them.
     #[test]
     fn criteria_are_worked_out_as_fio_does() {
         let three = rounds(&[
@@ -103,7 +102,7 @@ mod tests {
             (276_016.0, 1_130_565_354.0),
         ]);
         let found = object("bw_slope:0.001%", Nanos::secs(3), &three);
-        // fio's own rates are not whole; it prints them rounded, and -20.317020 %.
+        // fio's rates are not whole numbers; it prints them rounded, and -20.317020 %.
         assert_eq!((&found["criterion"], &found["slope"]), (&json!("-20.317021%"), &json!(-315_160_715.0)));
         assert_eq!(found["max_deviation"], 0.0);
         let three = rounds(&[(227_729.0, 0.0), (331_829.0, 0.0), (279_721.0, 0.0)]);

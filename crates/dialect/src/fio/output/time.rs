@@ -1,11 +1,11 @@
-//! The date as fio writes it.
+//! Dates in fio's format.
 
 use jiff::Timestamp;
 use jiff::tz::Offset;
 
 use crate::Machine;
 
-/// Returns when the run began as `Sat Nov 21 23:27:02 2026`, in the local time of the machine.
+/// Returns the start of the run as `Sat Nov 21 23:27:02 2026`, in local time.
 pub(super) fn date(machine: &Machine) -> String {
     let seconds = i64::try_from(machine.started_unix).unwrap_or(i64::MAX);
     let time = Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX);
@@ -23,8 +23,7 @@ mod tests {
         let at = |started_unix, zone_offset_seconds| {
             date(&Machine { started_unix, zone_offset_seconds, ..machine() })
         };
-        // The first is what fio 3.33 printed for that second with TZ=UTC, the next with TZ=Asia/Kolkata and
-        // TZ=America/New_York.
+        // The first three as printed by fio 3.33 with TZ=UTC, TZ=Asia/Kolkata and TZ=America/New_York.
         assert_eq!(at(1_795_303_622, 0), "Sat Nov 21 23:27:02 2026");
         assert_eq!(at(1_795_303_622, 19_800), "Sun Nov 22 04:57:02 2026");
         assert_eq!(at(1_795_303_622, -18_000), "Sat Nov 21 18:27:02 2026");

@@ -1,12 +1,13 @@
-//! blktrace's binary files: records of `struct blk_io_trace` (linux/blktrace_api.h), of either byte order.
+//! Binary files of blktrace: records of `struct blk_io_trace` (linux/blktrace_api.h), in either byte order.
 //!
 //! ```text
 //!  0 magic 0x65617407   8 time, ns    24 bytes     32 pid      40 cpu
 //!  4 sequence          16 sector      28 action    36 device   44 error, length of what follows (16 bits each)
 //! ```
-//! The low half of `action` says what happened to a request, the high half what kind it is. Requests are
-//! taken as they were queued (Q); a trace without any is taken as they completed (C). A write that asks for a
-//! flush before it is a flush and a write.
+//!
+//! The low half of `action` is the event of a request, the high half its kind. Requests are taken at queueing
+//! (Q); in a trace without such events, at completion (C). A write with a preflush counts as a flush and a
+//! write.
 
 use std::io::{self, BufRead, Read as _};
 
@@ -16,20 +17,20 @@ use plumb_workload::{Trace, TraceOp};
 use super::builder::{Builder, TraceOperation, unreadable};
 use crate::Error;
 
-/// The magic without the version in its low byte.
+/// Magic, without the version in its low byte.
 const MAGIC: u32 = 0x6561_7400;
-/// The only version.
+/// Supported version.
 const VERSION: u32 = 7;
-/// The length of a record.
+/// Length of a record in bytes.
 const RECORD: usize = 48;
-/// The kernel counts in sectors of 512 bytes.
+/// Unit of `sector` in bytes.
 const SECTOR: u64 = 512;
 
-/// Actions of a request: queued, completed.
+/// Events of a request: queued, completed.
 const QUEUED: u32 = 1;
 const COMPLETED: u32 = 8;
 
-/// Kinds, as bits above the low half.
+/// Kinds of requests, as bits of the high half.
 const READ: u32 = 1 << 16;
 const WRITE: u32 = 1 << 17;
 const FLUSH: u32 = 1 << 18;
@@ -38,7 +39,7 @@ const NOTIFY: u32 = 1 << 26;
 const DISCARD: u32 = 1 << 29;
 const FUA: u32 = 1 << 31;
 
-/// Returns true if `bytes` begin like such a file.
+/// Returns true if `bytes` begin like a blktrace file.
 pub(super) fn is_one(bytes: &[u8]) -> bool {
     order_of(bytes).is_some()
 }
@@ -57,7 +58,7 @@ pub(super) fn read(files: Vec<Box<dyn BufRead + '_>>) -> Result<Trace, Error> {
     Ok(if requests.any_queued { requests.queued } else { requests.completed }.finish())
 }
 
-/// Requests as they were queued, and as they completed for as long as no queued one is seen.
+/// Requests at queueing, and at completion as long as none was seen at queueing.
 #[derive(Default)]
 struct Requests {
     queued: Builder,
@@ -94,7 +95,7 @@ fn order_of(bytes: &[u8]) -> Option<Order> {
         .map(|(_, order)| order)
 }
 
-/// A record, as far as it matters.
+/// Fields of a record that are used.
 #[derive(Debug, Clone, Copy)]
 struct Record {
     time: Nanos,
@@ -118,7 +119,7 @@ fn records_of(
         if length == 0 {
             return Ok(());
         }
-        // A whole file is of the byte order of its first record.
+        // All records of a file have the byte order of the first.
         let order = match order.or_else(|| order_of(&bytes[..length])) {
             Some(found) => *order.insert(found),
             None => return Err(broken("this is not a blktrace file: wrong magic".into())),
@@ -136,14 +137,14 @@ fn records_of(
             let taken = fields.record(action).and_then(|record| requests.take(&record));
             taken.map_err(broken)?;
         }
-        // A message that the end of the file cut off carries nothing that is missed.
+        // A message truncated by the end of the file contains nothing that is needed.
         let message = u64::from(fields.u16(46));
         io::copy(&mut file.take(message), &mut io::sink()).map_err(|error| unreadable(&place(at), &error))?;
         at += RECORD as u64 + message;
     }
 }
 
-/// Fills `bytes` as far as the file goes. Says how far.
+/// Fills `bytes` from the file. Returns the number of bytes, fewer at the end of the file.
 fn fill(file: &mut dyn BufRead, bytes: &mut [u8]) -> io::Result<usize> {
     let mut length = 0;
     while length < bytes.len() {
@@ -170,7 +171,7 @@ impl Fields<'_> {
         Ok(Record { time: Nanos(self.u64(8)), offset, length, action, device: self.u32(36) })
     }
 
-    /// Returns the number in `length` bytes at `at`.
+    /// Returns the number in `length` bytes at offset `at`.
     fn number(&self, at: usize, length: usize) -> u64 {
         let bytes = self.bytes[at..at + length].iter();
         let join = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
@@ -210,7 +211,7 @@ impl Record {
         if !is(FLUSH) && op.is_none() {
             return Ok(());
         }
-        // The kernel's internal device number: 12 bits of major above 20 of minor.
+        // Internal device number of the kernel: 12 bits of major above 20 bits of minor.
         let name = format!("/dev/block/{}:{}", self.device >> 20, self.device & 0xf_ffff);
         let target = builder.target(&name)?;
         if is(FLUSH) {

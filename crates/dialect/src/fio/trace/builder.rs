@@ -1,4 +1,4 @@
-//! Trace that is built event by event.
+//! [`Builder`] of a trace from single events.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,23 +8,23 @@ use plumb_workload::{Trace, TraceEvent, TraceOp, Workload};
 
 use crate::Error;
 
-/// Returns the error of a file that cannot be read at `place`.
+/// Creates the error of an unreadable file.
 pub(super) fn unreadable(place: &str, error: &io::Error) -> Error {
     Error::new(place, format!("cannot be read: {error}"))
 }
 
-/// Operation of a trace, before it is known to fit an event.
+/// Operation of a trace, before validation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TraceOperation {
     pub(super) at: Nanos,
     pub(super) op: TraceOp,
-    /// First byte.
+    /// Offset in bytes.
     pub(super) offset: u64,
-    /// Bytes; 0 for a flush.
+    /// Length in bytes; 0 for a flush.
     pub(super) length: u64,
 }
 
-/// Trace in the making. Names are found by a map: a hostile trace may hold as many as it has lines.
+/// Trace under construction. Targets are looked up in a map, as a hostile trace may name one on each line.
 #[derive(Default)]
 pub(super) struct Builder {
     trace: Trace,
@@ -32,10 +32,10 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// Returns the place of a target, which is added if it is new.
+    /// Returns the index of a target, adding it if new.
     ///
     /// # Errors
-    /// If the trace has as many targets as one may have.
+    /// Fails if the trace has the maximum number of targets.
     pub(super) fn target(&mut self, name: &str) -> Result<u16, String> {
         if let Some(place) = self.places.get(name) {
             return Ok(*place);
@@ -49,10 +49,10 @@ impl Builder {
         Ok(place as u16)
     }
 
-    /// Adds what was done to `target`.
+    /// Adds an operation on `target`.
     ///
     /// # Errors
-    /// If the trace is full, or the event has a length that it cannot have.
+    /// Fails if the trace is full, or the length is invalid.
     pub(super) fn add(&mut self, target: u16, done: TraceOperation) -> Result<(), String> {
         if self.trace.events.len() == Trace::EVENTS_MAX {
             return Err(format!(
@@ -73,7 +73,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Returns the trace in order of time, and relative to the first event.
+    /// Returns the trace sorted by time, relative to the first event.
     pub(super) fn finish(self) -> Trace {
         let mut trace = self.trace;
         if !trace.events.is_sorted_by_key(|event| event.at) {

@@ -1,6 +1,6 @@
-//! fio's iolog, versions 2 and 3: a line for each action (fio(1), "Trace file format").
+//! fio's iolog, versions 2 and 3, with an action on each line (fio(1), "Trace file format").
 //!
-//! Version 3 begins each line with the microseconds since the start; version 2 has `wait` lines of
+//! In version 3 lines begin with the microseconds since the start; version 2 has `wait` lines in
 //! microseconds.
 
 use std::io::{BufRead, Read as _};
@@ -11,7 +11,7 @@ use plumb_workload::{Trace, TraceOp};
 use super::builder::{Builder, TraceOperation, unreadable};
 use crate::Error;
 
-/// The longest line that is read: a path of 4096 bytes and what stands beside it.
+/// Maximum length of a line in bytes: a path of 4096 bytes, and the other words.
 const LINE_MAX: u64 = 8192;
 
 /// Reads an iolog.
@@ -32,7 +32,7 @@ pub(super) fn read(file: impl BufRead) -> Result<Trace, Error> {
         let Some(line) = lines.next()? else { break };
         let mut words = [""; 6];
         let mut count = 0;
-        // More than six words are no action; the rest of them is not looked at.
+        // A line with more than six words is not an action; the rest is ignored.
         for (place, word) in words.iter_mut().zip(line.split_whitespace()) {
             *place = word;
             count += 1;
@@ -47,12 +47,12 @@ pub(super) fn read(file: impl BufRead) -> Result<Trace, Error> {
     Ok(reader.builder.finish())
 }
 
-/// Returns a line as far as it is worth showing.
+/// Returns the line, shortened for messages.
 fn shown(line: &str) -> String {
     line.chars().take(80).collect()
 }
 
-/// The lines of a file, one in memory at a time.
+/// Lines of a file, read one at a time.
 struct Lines<R> {
     file: R,
     number: u64,
@@ -60,7 +60,7 @@ struct Lines<R> {
 }
 
 impl<R: BufRead> Lines<R> {
-    /// Returns the next one, trimmed; `None` at the end.
+    /// Returns the next line, trimmed; `None` at the end.
     fn next(&mut self) -> Result<Option<&str>, Error> {
         self.number += 1;
         let place = || format!("line {}", self.number);

@@ -1,11 +1,12 @@
-//! Traces of what others did: fio's iologs and the binary files of blktrace, read into a [`Trace`].
+//! Traces of other programs: fio's iologs and binary files of blktrace, read into a [`Trace`].
 //!
-//! Times are relative to the first event and never go back. Reading is pure and bounded: a file is read piece
-//! by piece, no length in it makes more than its bytes can hold, and nothing panics on a broken one. What a
-//! trace takes in memory is its events, of which there may be [`Trace::EVENTS_MAX`].
+//! Times are relative to the first event and never decrease. Reading is pure and bounded: files are read
+//! piece by piece, lengths in them do not determine allocations, and malformed ones cause no panic. A trace
+//! occupies memory for its events, at most [`Trace::EVENTS_MAX`].
 //!
-//! Limitations: an iolog's `sync` and `datasync` are both a flush; what a trace does not carry (write
-//! content, who waited for whom) is not invented.
+//! # Limitations
+//! `sync` and `datasync` of an iolog are both a flush. Facts that a trace lacks (content of writes,
+//! dependencies between operations) are not invented.
 
 mod blktrace;
 mod builder;
@@ -18,24 +19,24 @@ pub use plumb_workload::{Skip, Trace, TraceEvent, TraceOp};
 use self::builder::unreadable;
 use crate::Error;
 
-/// Opens the files of a trace by their names.
+/// Opens a file of a trace by its name.
 pub type OpenFile<'a> = &'a dyn Fn(&str) -> io::Result<Box<dyn BufRead>>;
 
-/// Returns the trace in `file`: an iolog of version 2 or 3, or blktrace's binary form of either byte order,
-/// told apart by how they begin.
+/// Reads the trace in `file`: an iolog of version 2 or 3, or blktrace's binary form of either byte order,
+/// recognised by its beginning.
 ///
 /// # Errors
-/// If it is neither, or broken: names the line or the byte.
+/// Fails if it is neither, or malformed; names the line or byte.
 pub fn read(mut file: impl BufRead) -> Result<Trace, Error> {
     let begin = file.fill_buf().map_err(|error| unreadable("byte 0", &error))?;
     if blktrace::is_one(begin) { blktrace::read(vec![Box::new(file)]) } else { iolog::read(file) }
 }
 
-/// Returns the trace called `name`: that file, or the files `name.blktrace.0`, `.1` and so on that blktrace
-/// left, one for each processor.
+/// Reads the trace `name`: that file, or blktrace's files `name.blktrace.0`, `.1` and so on, one for each
+/// processor.
 ///
 /// # Errors
-/// If there is none, or it cannot be read or is broken.
+/// Fails if it is missing, unreadable or malformed.
 pub fn read_named(name: &str, open: OpenFile<'_>) -> Result<Trace, Error> {
     match open(name) {
         Ok(file) => return read(file).map_err(|error| within(name, error)),

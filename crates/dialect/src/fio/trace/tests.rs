@@ -1,11 +1,11 @@
-//! Traces made by hand, damaged, and of any bytes.
+//! Constructed, damaged and arbitrary traces.
 
 use plumb_block::{Bytes, Nanos};
 
 use super::*;
 use proptest::prelude::*;
 
-/// Returns a record of `struct blk_io_trace` made by hand.
+/// Returns a record of `struct blk_io_trace`.
 fn record(big: bool, time: u64, sector: u64, bytes: u32, action: u32, device: u32, pdu: &[u8]) -> Vec<u8> {
     let mut record = Vec::new();
     let u32s = |value: u32| if big { value.to_be_bytes() } else { value.to_le_bytes() };
