@@ -1,6 +1,5 @@
-//! The real fio beside ours: the same job files give the same options, its JSON has no key that ours lacks,
-//! its own reader takes our json+, and the traces that it writes are read. Guards against a shape that only
-//! looks like fio's.
+//! Comparison with the installed fio: equal options for the same job files, no missing key in the JSON, json+
+//! that its own reader accepts, and traces that it writes. Guards against output that only resembles fio's.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +17,7 @@ use serde_json::Value;
 
 use crate::machine;
 
-/// Job files whose jobs run on files in the current directory, each for a moment.
+/// Job files on files in the current directory, each for a moment.
 const JOB_FILES: [&str; 6] = [
     "[global]\nsize=1m\nbs=4k\nioengine=psync\n[a]\nrw=randrw\nfdatasync=4\n[b]\nrw=write\nstonewall\nnumjobs=2\n\
      group_reporting\n",
@@ -31,7 +30,7 @@ const JOB_FILES: [&str; 6] = [
     "[x]\nrw=randread\nsize=1m\nioengine=libaio\ndirect=1\nlatency_target=100s\nlatency_window=100ms\nruntime=1\n",
 ];
 
-/// Returns the job file `text` as it is read.
+/// Parses the job file `text`.
 pub(crate) fn ours(text: &str) -> Result<Invocation, Error> {
     let read_file = |_: &str| Ok(text.to_owned());
     parse(
@@ -55,7 +54,7 @@ fn run_fio(directory: &Path, text: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Returns a result in which every thread did some of everything.
+/// Returns a result in which every thread did operations of every kind.
 fn measured(invocation: &Invocation) -> Vec<SpanResult> {
     let thread = |job: usize| {
         let mut outcome = LoadOutcome::empty();
@@ -133,7 +132,7 @@ fn covers(ours: &Value, theirs: &Value, place: &str) {
     match (ours, theirs) {
         (Value::Object(ours), Value::Object(theirs)) => {
             for (key, value) in theirs {
-                // Whose keys are values: which ones differs from run to run.
+                // The keys are values here, and differ between runs.
                 if place.ends_with(".bins") || place.ends_with(".percentile") || key == "data" {
                     continue;
                 }
@@ -141,7 +140,7 @@ fn covers(ours: &Value, theirs: &Value, place: &str) {
                 if place.ends_with(".steadystate")
                     && ["attained", "criterion", "max_deviation", "slope"].contains(&key.as_str())
                 {
-                    // How far a run is from fio's own criterion: another one is applied.
+                    // plumb judges by another criterion.
                     continue;
                 }
                 let mine = ours.get(key).unwrap_or_else(|| panic!("{here} is missing"));
@@ -214,8 +213,7 @@ fn its_reader_of_bins_takes_our_json_plus() {
     assert!(table.lines().count() > 400, "a line for each bin");
 }
 
-/// Returns the amounts of a trace that `rw` and the sizes of an iolog determine: count and bytes of each
-/// kind.
+/// Returns count and bytes of each kind of operation, which `rw` and the sizes of an iolog determine.
 fn amounts(trace: &trace::Trace) -> BTreeMap<&'static str, (u64, u64)> {
     let mut amounts = BTreeMap::new();
     for event in &trace.events {
@@ -252,7 +250,7 @@ fn traces_that_it_writes_are_read() {
         assert_eq!(amounts[kind], expected, "{kind}");
     }
     assert_eq!(amounts["flush"].0, job["sync"]["lat_ns"]["N"].as_u64().unwrap());
-    // 64 operations at no more than 800 a second: the times are microseconds, or this were 80 us or 80 s.
+    // 64 operations at 800 per second take 80 ms; times misread in another unit would give 80 us or 80 s.
     let last = trace.events.last().unwrap().at;
     assert!(last > Nanos::millis(30) && last < Nanos::secs(30), "{last}");
 }
@@ -261,7 +259,7 @@ fn open(path: &std::path::Path) -> std::io::Result<Box<dyn std::io::BufRead>> {
     Ok(Box::new(std::io::BufReader::new(std::fs::File::open(path)?)))
 }
 
-/// Returns a record of blktrace: a request of `bytes` at `sector`, queued at `time`, of the device 8:0.
+/// Returns a blktrace record: a request of `bytes` at `sector` of device 8:0, queued at `time`.
 fn queued(time: u64, sector: u64, bytes: u32, kind: u32) -> Vec<u8> {
     const QUEUED: u32 = 1 | 1 << 20;
     let mut record = Vec::new();

@@ -1,6 +1,6 @@
-//! Results of the real fio, and results as other versions print them, read as documents. Guards against
-//! figures that are added up, taken from the wrong result or in the wrong unit, and against failures that are
-//! called a clean run. The right values are fio's own.
+//! Import of results of the installed fio, and of results in the form of other versions. Guards against
+//! figures that are added up, in the wrong unit or from the wrong result, and against failures reported as a
+//! clean run. The expected values are fio's own.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ use plumb_report::{Headline, RunDocument, RunRecording, Style, Verbosity};
 use plumb_testkit::program::fio_is_here;
 use serde_json::{Value, json};
 
-/// Runs the real fio in `directory` and returns what it prints, however it ends.
+/// Runs fio in `directory` and returns its output, whatever its exit code.
 fn fio(directory: &Path, arguments: &str) -> String {
     let output =
         Command::new("fio").args(arguments.split_whitespace()).current_dir(directory).output().unwrap();
@@ -24,7 +24,7 @@ fn one(text: &str) -> RunDocument {
     read(text, "fio.json", None).unwrap()
 }
 
-/// Returns every JSON document of `text`, by a reader that knows nothing of fio.
+/// Parses all JSON documents of `text`, independently of the import.
 fn documents(text: &str) -> Vec<Value> {
     let text = &text[text.find('{').unwrap()..];
     serde_json::Deserializer::from_str(text).into_iter().map(Result::unwrap).collect()
@@ -47,7 +47,7 @@ fn of_a_run_with_intermediate_results_the_last_counts() {
     assert_eq!(Some(document.total.write.ios), last["total_ios"].as_u64());
     assert_eq!(Some(document.duration), last["runtime"].as_f64().map(|milliseconds| milliseconds / 1e3));
     assert!(document.complete && !document.failed, "{:?}", document.incomplete_because);
-    // Cut within a result: the one before counts, and is not complete.
+    // Truncated within a result: the previous one is used, and is incomplete.
     let cut = &text[..text.len() - 1000];
     let before = &all[all.len() - 2]["jobs"][0]["write"];
     let document = one(cut);
@@ -76,7 +76,7 @@ fn results_of_several_runs_are_listed_and_chosen() {
         let problem = read(&file, "fio.json", Some(number)).unwrap_err().to_string();
         assert!(problem.contains(&format!("no result {number}")), "{problem}");
     }
-    // The second job waits for the first: one result of two spans.
+    // The second job waits for the first: one result with two spans.
     let text = fio(
         here.path(),
         &format!("{LOAD} --rw=write --name=k --stonewall --filename=u.dat --size=1m --bs=4k --rw=read"),
@@ -84,7 +84,7 @@ fn results_of_several_runs_are_listed_and_chosen() {
     assert_eq!(one(&text).spans.len(), 2);
 }
 
-/// Returns a job with `members` beside what fio prints of every job.
+/// Returns a job with `members` and those that fio prints for every job.
 fn job(members: &Value) -> Value {
     let mut job =
         json!({"jobname": "j", "groupid": 0, "error": 0, "job options": {"rw": "randwrite", "bs": "4k"}});
@@ -96,7 +96,7 @@ fn result(version: &str, jobs: &[Value]) -> String {
     json!({"fio version": version, "timestamp": 1_795_854_190, "jobs": jobs}).to_string()
 }
 
-/// Whatever fio does not count, the job's options and the times of its syncs tell.
+/// Syncs that fio does not count are recognised by the job's options and by sync latencies.
 #[test]
 fn writes_that_fio_made_durable_are_not_called_acknowledged_alone() {
     if !fio_is_here() {
@@ -128,7 +128,7 @@ fn writes_that_fio_made_durable_are_not_called_acknowledged_alone() {
     }
 }
 
-/// The time of a write and its sync together is not in a result: fio times each apart.
+/// The latency of a write with its sync is unknown, as fio times them separately.
 #[test]
 fn the_time_of_a_write_without_its_sync_is_not_that_of_a_durable_write() {
     if !fio_is_here() {
@@ -152,7 +152,8 @@ fn the_time_of_a_write_without_its_sync_is_not_that_of_a_durable_write() {
     }
 }
 
-/// The options name the engine in either place, and a real file of the same run keeps what is written to it.
+/// The engine is named in the job's or the global options. A job on a real file in the same run keeps its
+/// data.
 #[test]
 fn a_null_device_keeps_nothing() {
     let write = json!({"total_ios": 100, "io_bytes": 409_600, "io_kbytes": 400, "runtime": 1000});
@@ -207,7 +208,7 @@ fn failures_of_fio_are_found() {
     if !fio_is_here() {
         return;
     }
-    // A file may not grow beyond 64 KiB: fio's write fails with EFBIG.
+    // With a limit of 64 KiB for files, fio's write fails with EFBIG.
     let here = tempfile::tempdir().unwrap();
     let arguments = format!("{LOAD} --rw=write --fallocate=none");
     let output = Command::new("bash")
@@ -235,7 +236,7 @@ fn failures_of_fio_are_found() {
         (false, 7, 7)
     );
     assert!(document.verdicts.iter().any(|found| found.id == "operations-failed"), "{:?}", document.verdicts);
-    // Interrupted, as fio 3.33 says before its JSON.
+    // Interrupted, as reported by fio 3.33 before its JSON.
     let good = result("fio-3.33", &[job(&json!({"write": write}))]);
     assert!(one(&good).complete);
     let document = one(&format!("\nfio: terminating on signal 2\n{good}"));
@@ -247,7 +248,7 @@ fn failures_of_fio_are_found() {
 
 #[test]
 fn every_version_has_its_units() {
-    // Figures as fio 2.15 printed them: 64,000 KiB/s for 10 s, times in microseconds.
+    // Figures as printed by fio 2.15: 64,000 KiB/s for 10 s, times in microseconds.
     let clat = json!({"min": 500, "max": 9000, "mean": 995.0, "stddev": 200.0,
         "percentile": {"1.000000": 510, "50.000000": 980, "99.000000": 2000, "99.900000": 4000}});
     let lat = json!({"min": 504, "max": 9010, "mean": 999.0, "stddev": 201.0});
@@ -259,7 +260,7 @@ fn every_version_has_its_units() {
         (latency.mean, latency.p50, latency.p99, latency.p999),
         (999e-6, Some(980e-6), Some(2e-3), Some(4e-3))
     );
-    // Versions from 2.21 to 3.0 count bytes, and do not print KiB beside them: the rate tells.
+    // Versions from 2.21 to 3.0 count bytes without printing KiB; the rate determines the unit.
     let newer = json!({"io_bytes": 655_360_000, "bw": 64_000, "runtime": 10_000, "total_ios": 10_000});
     let document = one(&result("fio-2.99", &[job(&json!({"write": newer}))]));
     assert_eq!(document.total.write.bytes_per_second, 64_000.0 * 1024.0);
@@ -287,7 +288,7 @@ fn figures_of_both_directions_together_and_of_clients_are_read() {
     let document = one(&both);
     assert_eq!(document.total.read.ios + document.total.write.ios, 256);
     assert_eq!(document.total.application.operations, 256);
-    // Two hosts, and the sum of both, which is none of them.
+    // Two hosts, and their sum, which is not a host.
     let write = json!({"total_ios": 100, "io_bytes": 409_600, "io_kbytes": 400, "runtime": 1000});
     let mut hosts = ["a", "b", "a"].map(|host| job(&json!({"write": write, "hostname": host})));
     hosts[2]["jobname"] = json!("All clients");
@@ -299,7 +300,7 @@ fn figures_of_both_directions_together_and_of_clients_are_read() {
 
 #[test]
 fn a_percentile_beyond_the_end_of_the_histogram_is_not_known() {
-    // fio 3.33 printed this of a write that a frozen file system held for 19 s.
+    // Printed by fio 3.33 for a write that a frozen file system delayed by 19 s.
     let clat = json!({"min": 1000, "max": 19_000_000_000_u64, "mean": 5e7, "stddev": 9e8, "N": 460, "percentile": {
         "50.000000": 20_000, "99.000000": 30_000, "99.900000": 17_112_760_320_u64, "99.950000": 17_112_760_320_u64}});
     let write = json!({"total_ios": 460, "io_bytes": 1_884_160, "io_kbytes": 1840, "runtime": 23_000, "clat_ns": clat});
@@ -311,8 +312,8 @@ fn a_percentile_beyond_the_end_of_the_histogram_is_not_known() {
     assert!(document.notes.iter().any(|note| note.contains("at least 17.1 s")), "{:?}", document.notes);
 }
 
-/// Output of fio 3.33 with `--rw=randread --ioengine=libaio` through the page cache: the submission waits
-/// for the disk.
+/// Output of fio 3.33 with `--rw=randread --ioengine=libaio` through the page cache: the submission waits for
+/// the disk.
 #[test]
 fn percentiles_of_the_completion_alone_are_not_those_of_the_operation() {
     let clat = json!({"min": 1000, "max": 87_500, "mean": 1900.0, "stddev": 2100.0, "N": 4096, "percentile": {
@@ -330,7 +331,7 @@ fn percentiles_of_the_completion_alone_are_not_those_of_the_operation() {
     assert!(document.verdicts.iter().all(|found| found.id != "page-cache"), "{:?}", document.verdicts);
     let because = document.total.percentiles_unknown_because.unwrap();
     assert!(because.contains("the submission takes 233 µs of 235 µs"), "{because}");
-    // Without a wait in the submission they are, and none is longer than the longest operation.
+    // If the submission does not wait, percentiles of the completion apply, limited by the longest operation.
     let lat = json!({"min": 1010, "max": 87_500, "mean": 1910.0, "stddev": 2100.0, "N": 4096});
     let latency = of(&lat, &slat(10.0)).total.read.latency.unwrap();
     assert_eq!((latency.mean, latency.p50, latency.p999), (1910e-9, Some(2024e-9), Some(87.5e-6)));
@@ -374,7 +375,7 @@ fn bins_of_several_jobs_give_the_percentiles_of_all() {
             }
         }
     }
-    // The definition, over every single operation of every job.
+    // Computed by definition, over all operations of all jobs.
     let mut all: Vec<u64> = Vec::new();
     for bins in jobs
         .iter()
@@ -395,7 +396,7 @@ fn bins_of_several_jobs_give_the_percentiles_of_all() {
         (latency.p50, latency.p99, latency.p999),
         (Some(rank(50.0)), Some(rank(99.0)), Some(rank(99.9)))
     );
-    // Lists alone cannot be added up; means and extremes can.
+    // Listed percentiles cannot be combined; means and extremes can.
     let text = fio(here.path(), &format!("{LOAD} {list}"));
     let document = one(&text);
     let latency = document.total.application.latency.unwrap();
@@ -423,7 +424,7 @@ fn reading_back_is_a_phase_of_its_own() {
     assert_eq!((verification.total.read.ios, verification.total.write.ios), (4096, 0));
     let rate = job["write"]["io_bytes"].as_f64().unwrap() / (job["write"]["runtime"].as_f64().unwrap() / 1e3);
     assert!((work.total.write.bytes_per_second / rate - 1.0).abs() < 1e-9);
-    // Reads that verify between the writes cannot be told apart from the writes in time.
+    // Verifying reads between writes cannot be separated from the writes in time.
     let text = fio(here.path(), &format!("{LOAD} --rw=write --verify=md5 --verify_backlog=16"));
     let document = one(&text);
     assert_eq!((document.spans.len(), document.total.read.ios), (1, 256));
@@ -493,7 +494,7 @@ fn impossible_values_are_refused_with_their_place() {
         assert!(error.to_string().contains(expected), "{error}");
     }
     assert!(write("runtime", json!(1000)).is_ok());
-    // Counts of several devices would not even add up.
+    // Counters of several devices would not even add up.
     let job = job(
         &json!({"write": {"total_ios": 1, "io_bytes": 4096, "io_kbytes": 4, "runtime": 1000}, "elapsed": 2}),
     );
@@ -597,12 +598,12 @@ fn results_of_diskspd_in_one_file_are_told_apart() {
     assert_eq!(read(&xml(3), "d.xml", None).unwrap().total.read.ios, 3);
 }
 
-/// plumb's own result in fio's JSON, read back: the document that it was made from is the measure.
+/// Compares plumb's own result, exported as fio's JSON and imported, with the original document.
 #[test]
 fn a_result_that_was_exported_in_fio_s_json_comes_back_the_same() {
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../report/tests/samples/load/side-by-side.json");
     let mut own = RunDocument::from_json(&std::fs::read_to_string(sample).unwrap()).unwrap();
-    // 8.54 ms are 9 in milliseconds.
+    // 8.54 ms are rounded to 9 ms.
     own.duration = 8.54e-3;
     own.targets.truncate(1);
     let sides = &mut own.targets[0].sides;
@@ -625,6 +626,6 @@ fn a_result_that_was_exported_in_fio_s_json_comes_back_the_same() {
         devices.map(|of| (of.name, of.reads, of.read_bytes, of.writes, of.write_bytes)).collect::<Vec<_>>()
     };
     assert_eq!(counts(&document), counts(own));
-    // Seconds since 1970, by date(1): 2026-03-14T09:26:53Z.
+    // Seconds since 1970 as by date(1): 2026-03-14T09:26:53Z.
     assert_eq!(documents(&text)[0]["timestamp"], 1_773_480_413);
 }

@@ -1,8 +1,8 @@
-//! A machine, as the tests of all dialects have it.
+//! Machine for the tests of all dialects.
 
 use super::{Machine, ProcessorPlace};
 
-/// Returns a machine of four processors.
+/// Returns a machine with four processors.
 pub(crate) fn machine() -> Machine {
     Machine {
         host: "box".to_owned(),

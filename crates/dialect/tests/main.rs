@@ -1,5 +1,5 @@
-//! The tests of this crate from outside. One program, so that it is linked once: a scenario a file, and what
-//! they share.
+//! Integration tests of this crate: one program, linked once, with a scenario in each file and shared
+//! helpers.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 

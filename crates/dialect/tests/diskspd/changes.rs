@@ -1,24 +1,23 @@
-//! Each switch that changes what is done, as plain data: where a device is at hand, the same list asks
-//! whether the stream of requests changes, too.
+//! Table of switches and their effects, used by tests of scenarios and of request streams.
 
-/// Kind of change that a switch makes.
+/// Kind of effect of a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChangeKind {
-    /// The requests: where they go, how many at once, how fast, what they carry, how they are made durable.
+    /// Requests: offsets, depth, rate, content, durability.
     Requests,
-    /// Only how targets are opened.
+    /// Opening of targets only.
     Opening,
-    /// Only where and with what priority threads run.
+    /// Placement and priority of threads only.
     Placement,
-    /// Only how long.
+    /// Times only.
     Time,
-    /// Only the file, before the first request.
+    /// The file before the first request only.
     File,
-    /// Only which target.
+    /// The target only.
     Target,
 }
 
-/// The switch, what it changes, the arguments without it, and with it.
+/// Switch, effect, arguments without it, and arguments with it.
 pub(crate) const CHANGES: &[(&str, ChangeKind, &str, &str)] = &[
     ("-a", ChangeKind::Placement, "-t2 t", "-t2 -a1,2 t"),
     ("-ag", ChangeKind::Placement, "-t2 t", "-t2 -ag0,3,1 t"),

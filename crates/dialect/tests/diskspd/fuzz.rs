@@ -1,11 +1,11 @@
-//! Whatever is typed or read, there is an answer and no panic.
+//! Arbitrary command lines and profiles yield a result or an error, and no panic.
 
 use plumb_dialect::diskspd::{self, Command, read_profile, write_profile};
 use proptest::prelude::*;
 
 use super::machine;
 
-/// Arguments that are nearly right.
+/// Returns arguments that are almost valid.
 fn argument() -> impl Strategy<Value = String> {
     let letters = "[-]{0,2}[a-zA-Z:?é#*]{0,2}";
     let values = prop_oneof![
@@ -17,7 +17,7 @@ fn argument() -> impl Strategy<Value = String> {
     prop_oneof![(letters, values).prop_map(|(letter, value)| letter + &value), Just("t".to_owned())]
 }
 
-/// Returns a profile with some bytes changed, left out or doubled.
+/// Returns a profile with some bytes changed, removed or duplicated.
 fn mutated(mut text: String, changes: &[(usize, u8, u8)]) -> String {
     for (place, kind, byte) in changes {
         let Some((place, character)) = text.char_indices().nth(place % text.chars().count().max(1)) else {

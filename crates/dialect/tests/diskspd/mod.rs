@@ -1,4 +1,4 @@
-//! DiskSpd's command line, profiles and outputs as a user meets them.
+//! DiskSpd's command line, profiles and outputs.
 
 pub(crate) mod changes;
 mod fuzz;
@@ -16,17 +16,17 @@ use plumb_dialect::{Error, Meaning};
 
 use crate::machine;
 
-/// Splits at spaces.
+/// Splits `typed` at spaces.
 fn arguments(typed: &str) -> Vec<String> {
     typed.split_whitespace().map(str::to_owned).collect()
 }
 
-/// No profile file exists.
+/// Fails to read any profile file.
 fn no_file(path: &str) -> io::Result<String> {
     Err(io::Error::new(io::ErrorKind::NotFound, format!("no {path}")))
 }
 
-/// Returns the run that `typed` asks for.
+/// Parses the command line `typed` as a run.
 fn invocation(typed: &str) -> Result<Invocation, Error> {
     match diskspd::parse(&arguments(typed), &machine(), &no_file)? {
         Command::Run(invocation) => Ok(invocation),

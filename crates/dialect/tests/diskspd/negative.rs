@@ -1,6 +1,6 @@
-//! Command lines that are refused, each with what the message must name.
+//! Refused command lines, with the words that the message must contain.
 
-/// The arguments, and what the message names: the switch and the value, or the other switch.
+/// Arguments, and words of the message: the switch and its value, or the other switch.
 const NEGATIVE: &[(&str, &[&str])] = &[
     // Nothing to do.
     ("", &["targets"]),
@@ -213,7 +213,7 @@ const NEGATIVE: &[(&str, &[&str])] = &[
     ("-eFOO t", &["-eFOO", "FOO"]),
     ("-: t", &["-:"]),
     ("-:x t", &["-:x", "'x'"]),
-    // The word of DiskSpd, not plumb's name of a field.
+    // Named by DiskSpd's switch, not by plumb's field.
     ("-r3 -b4K t", &["t: -r is 3 bytes"]),
     ("-c64K -b4K -r1M t", &["t: -r is 1 MiB", "at most the range"]),
     ("-s3 -b4K t", &["t: -s is 3 bytes"]),

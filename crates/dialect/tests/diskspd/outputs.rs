@@ -1,4 +1,4 @@
-//! Outputs: what existing parsers look for is where they look for it, and the figures add up.
+//! Output: the positions that existing parsers rely on, and consistent figures.
 
 use plumb_block::Nanos;
 use plumb_dialect::Machine;
@@ -17,7 +17,7 @@ fn printed(typed: &str, results: &[SpanResult]) -> String {
     text(&invocation(typed).unwrap().profile, results, &machine())
 }
 
-/// Each word of a result about durability comes back from both outputs. The text is that of DiskSpd
+/// Imports the durability of a result from both output formats. The text is that of DiskSpd
 /// (ResultParser.cpp, `_PrintTarget`).
 #[test]
 fn what_makes_writes_durable_is_read_back() {
@@ -54,7 +54,7 @@ fn what_makes_writes_durable_is_read_back() {
         }
         written[0].threads[0].parts[0].outcome.durable = Histogram::new();
     }
-    // Early versions say both in one line.
+    // Early versions print both in one line.
     let old = text(&invocation("-w100 -L t").unwrap().profile, &written, &machine())
         .replace("using hardware write cache, writethrough off", "")
         .replace("using software cache", "software and hardware write cache disabled");
@@ -62,7 +62,7 @@ fn what_makes_writes_durable_is_read_back() {
     assert_eq!((job.caching, job.durable_write_every), (Caching::Direct, Some(1)));
 }
 
-/// A flush follows each write of the mapped target alone.
+/// Only the mapped target has a flush after each write.
 #[test]
 fn writes_to_a_target_without_a_mapping_are_no_syncs() {
     let target = |path: &str, more: &str| {
@@ -97,7 +97,7 @@ fn writes_to_a_target_without_a_mapping_are_no_syncs() {
     assert!(document.total.write.latency.is_some() && document.total.durable_latency.is_none());
 }
 
-/// Returns the lines from the one that begins with `heading` to the next empty one.
+/// Returns the lines from the one that begins with `heading` to the next empty line.
 fn section<'a>(text: &'a str, heading: &str) -> Vec<&'a str> {
     let lines = text.lines().skip_while(|line| !line.starts_with(heading));
     let section: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
@@ -309,7 +309,7 @@ fn distributions_are_those_of_the_real_size() {
     assert_eq!(effective[3], "    90% of IO => [        0 -      1MiB)");
     assert_eq!(effective.len(), 6, "the hole is left out");
     assert!(text.contains("\t\t    90% of IO => [ 0% -  10%) of target"), "{text}");
-    // The target ends at 10 MiB: all I/O goes to what is left of the distribution.
+    // The target ends at 10 MiB, so all I/O goes to the part of the distribution before that.
     let text = tables("-t3 -r -rdabs20/5M:20/1G t");
     let effective = section(&text, "Effective IO Distributions");
     assert_eq!(effective[3], "    50.0% of IO => [        0 -      5MiB)");
@@ -324,7 +324,7 @@ fn waits_are_printed_when_asked_for() {
     assert_eq!(table.len(), 5);
 }
 
-/// Elements by their path, in order, with their text.
+/// Returns the elements by path, in order, with their text.
 fn elements(xml: &str) -> Vec<(String, String)> {
     let document = Document::parse(xml).unwrap();
     let path = |node: Node<'_, '_>| {

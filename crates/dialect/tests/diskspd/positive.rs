@@ -1,4 +1,4 @@
-//! Command lines that are taken, each with what matters of its meaning.
+//! Accepted command lines, with the relevant part of their translation.
 
 use std::num::NonZeroU32;
 
@@ -85,7 +85,7 @@ const POSITIVE: &[(&str, Holds)] = &[
     ("t", |s| job(s).priority == Priority::Normal && processors(s, 0) == [0, 1, 2, 3]),
     ("t", |s| job(s).workload.division == Division::Overlap && job(s).workload.burst.is_none()),
     ("t", |s| job(s).opening.engine == EngineChoice::Auto && !job(s).threads_shared && !job(s).depth_shared),
-    // Blocks, sizes.
+    // Blocks and sizes.
     ("-b4096 t", |s| block(s) == 4096),
     ("-b4k t", |s| block(s) == 4096),
     ("-b4K t", |s| block(s) == 4096),
@@ -244,7 +244,7 @@ const POSITIVE: &[(&str, Holds)] = &[
     ("-I1 t", |s| job(s).priority == Priority::Idle),
     ("-I2 t", |s| job(s).priority == Priority::Low),
     ("-I3 t", |s| job(s).priority == Priority::Normal),
-    // Taken, and only said or printed.
+    // Without an effect on the scenario, but noted or printed.
     ("-x t", |s| job(s).workload.depth == 2),
     ("-l t", |s| job(s).workload.depth == 2),
     ("-frst t", |s| range(s) == (0, u64::MAX)),
@@ -253,7 +253,7 @@ const POSITIVE: &[(&str, Holds)] = &[
     ("-L -D -D100 -P -P1000 -v -vs t", |s| s.jobs.len() == 1),
     ("-Rtext t", |s| s.jobs.len() == 1),
     ("-Rxml t", |s| s.jobs.len() == 1),
-    // Command lines as people type them.
+    // Typical command lines.
     ("-b8k -d30 -W5 -o64 -t4 -r -w100 -Sh -L -Zr t", |s| {
         block(s) == 8192
             && job(s).threads == 4

@@ -1,4 +1,4 @@
-//! Profiles: read, written, filled in, and refused with the line that is wrong.
+//! Profiles: reading, writing, templates, and errors with their line.
 
 use plumb_block::Bytes;
 use plumb_dialect::diskspd::distribution::{Distribution, Share, Unit};
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use super::{arguments, machine};
 
-/// Profile written as in DiskSpd's documentation: two time spans, older elements, templates.
+/// Profile in the style of DiskSpd's documentation: two time spans, older elements, templates.
 const TWO_SPANS: &str = r#"<?xml version="1.0"?>
 <!-- two spans -->
 <Profile>
@@ -256,7 +256,7 @@ fn distribution() -> impl Strategy<Value = Option<Distribution>> {
     prop_oneof![Just(None), percent.prop_map(Some), absolute.prop_map(Some)]
 }
 
-/// Random or sequential, with what goes with it.
+/// Returns targets with random or sequential access and its options.
 fn access(target: Target) -> impl Strategy<Value = Target> {
     let random = (1_u8..=100, 1_u64..1 << 40, distribution());
     let sequential = (any::<u64>(), 0_u8..3, any::<u64>());

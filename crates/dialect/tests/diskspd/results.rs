@@ -1,4 +1,4 @@
-//! Results made by hand: known operations, so that every figure of an output can be recomputed.
+//! Results of known operations, from which every figure of an output can be recomputed.
 
 use plumb_block::{Bytes, Nanos};
 use plumb_load::{
@@ -6,8 +6,8 @@ use plumb_load::{
 };
 use plumb_measure::{FlushWrites, SeriesEvent, StorageSide};
 
-/// Operations of one direction: `count`, each `bytes` long, the n-th after n intervals and taking n
-/// microseconds.
+/// Operations of one direction: `count` of them with `bytes` each. The n-th starts after n intervals and
+/// takes n microseconds.
 #[derive(Clone, Copy)]
 pub(crate) struct Operations {
     pub(crate) count: u64,
@@ -52,7 +52,8 @@ fn storage() -> StorageSide {
     }
 }
 
-/// Returns two seconds of `threads` threads on each of `names`, each with the operations of `per_part`.
+/// Returns a span of two seconds with `threads` threads on each of `names`, each with the operations
+/// `per_part`.
 pub(crate) fn span(names: &[&str], threads: usize, per_part: (Operations, Operations)) -> SpanResult {
     let targets = names.iter().enumerate().map(|(job, name)| TargetResult {
         job,
@@ -89,5 +90,5 @@ pub(crate) const MIXED: (Operations, Operations) = (
     Operations { count: 1, bytes: 4096, interval: Nanos::millis(1) },
 );
 
-/// Reads alone.
+/// Reads only.
 pub(crate) const READS: (Operations, Operations) = (MIXED.0, Operations { count: 0, ..MIXED.1 });

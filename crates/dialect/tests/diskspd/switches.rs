@@ -1,15 +1,14 @@
-//! Each switch does something: it changes the scenario, or what is printed, or it is said once why it does
-//! not.
+//! Every switch has an effect on the scenario or the output, or a note says that it has none.
 
 use plumb_block::Nanos;
 use plumb_workload::{Affinity, Opening, Priority, Span, Stop, Warmup};
 
 use super::changes::{CHANGES, ChangeKind};
 
-/// Switches that change what is printed, not what is done.
+/// Switches that affect the output only.
 const PRINTED: &[&str] = &["-L t", "-D t", "-D500 t", "-v t", "-vs t", "-P t", "-Rxml t", "-Rtext -Rxml t"];
 
-/// Switches that mean nothing here and are said so once.
+/// Switches without an effect, each with the word of its note.
 const SAID: &[(&str, &str)] = &[
     ("-x t", "-x"),
     ("-l t", "-l"),
@@ -21,7 +20,7 @@ const SAID: &[(&str, &str)] = &[
     ("-:1 t", "-:"),
 ];
 
-/// The span without what a switch of this kind may change.
+/// Returns the span without the fields that a switch of this kind may change.
 fn hide(what: ChangeKind, mut span: Span) -> Span {
     match what {
         ChangeKind::Requests => {}

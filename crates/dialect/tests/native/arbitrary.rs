@@ -1,4 +1,4 @@
-//! Arbitrary valid scenarios: every field takes every kind of value that it can have.
+//! Arbitrary valid scenarios, with every kind of value in every field.
 
 use std::num::NonZeroU32;
 
@@ -14,7 +14,7 @@ use proptest::option::of;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Returns a scenario that is valid.
+/// Returns a valid scenario.
 pub(crate) fn scenario() -> BoxedStrategy<Scenario> {
     vec(span(), 1..4)
         .prop_map(|spans| Scenario { spans })
@@ -51,7 +51,7 @@ fn span() -> BoxedStrategy<Span> {
         .boxed()
 }
 
-/// Repairs what two fields chosen apart rarely agree on.
+/// Adjusts fields of a job that were chosen independently and are in conflict.
 fn suit(job: &mut Job, searches: bool) {
     if searches {
         job.workload.stop.duration.get_or_insert(Nanos::secs(7));
@@ -83,7 +83,7 @@ fn suit(job: &mut Job, searches: bool) {
     }
 }
 
-/// Returns a job that replays a trace says little else.
+/// Returns a job that replays a trace, with few other fields.
 fn replaying() -> BoxedStrategy<Job> {
     let percent = prop_oneof![Just(100), 1_u32..].prop_map(TraceSpeed::Percent);
     let speed = prop_oneof![Just(TraceSpeed::Unpaced), percent];
@@ -222,7 +222,7 @@ fn workload() -> BoxedStrategy<Workload> {
         .boxed()
 }
 
-/// Repairs what the way through the range and its division rarely agree on.
+/// Adjusts access and division, which were chosen independently and may be in conflict.
 fn agree(workload: &mut Workload) {
     let is_random = workload.access.is_random();
     if is_random && matches!(workload.division, Division::Offset(_)) {
@@ -363,7 +363,7 @@ fn content() -> BoxedStrategy<Content> {
     .boxed()
 }
 
-/// Returns a time above zero: round ones and odd ones.
+/// Returns a time above zero, in round or odd units.
 fn nanos() -> BoxedStrategy<Nanos> {
     prop_oneof![
         (1_u64..10_000).prop_map(Nanos::secs),
@@ -377,7 +377,7 @@ fn large() -> BoxedStrategy<Bytes> {
     prop_oneof![(1_u64..9000).prop_map(Bytes::gib), (1_u64 << 30..).prop_map(Bytes)].boxed()
 }
 
-/// A name with whatever a path can hold.
+/// Returns a name with any characters that a path can contain.
 fn name() -> BoxedStrategy<String> {
     prop_oneof![
         select(vec!["/dev/null", "job.toml", "#1", "a b", "'", "\"\"\"\n'''", " x\t", "3", "true"])

@@ -1,4 +1,4 @@
-//! Tests of what can be typed, what it means where nothing is said, and what contradicts itself.
+//! Words on the command line: their values, defaults and contradictions.
 
 use clap::{Args, Command, FromArgMatches};
 use plumb_block::{Bytes, Nanos};

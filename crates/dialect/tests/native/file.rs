@@ -1,4 +1,4 @@
-//! How files are laid out, and what is said of those that make no sense.
+//! Structure of TOML files, and errors about invalid ones.
 
 use plumb_block::Nanos;
 use plumb_dialect::native::{read, write};

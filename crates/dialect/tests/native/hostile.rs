@@ -1,4 +1,4 @@
-//! Files that nobody meant: refused or read, never a panic, never a scenario that is not valid.
+//! Malformed files are refused or yield a valid scenario, and never cause a panic.
 
 use plumb_dialect::native::{read, write};
 use proptest::collection::vec;
@@ -7,7 +7,7 @@ use proptest::sample::select;
 
 use crate::native::arbitrary::scenario;
 
-/// Reads; what is taken must be valid, and what is refused must be told with its line.
+/// Reads `text`. The scenario must be valid; an error must name the line.
 fn try_read(text: &str) -> Result<(), TestCaseError> {
     match read(text, "hostile.toml", 7) {
         Ok(scenario) => prop_assert_eq!(scenario.validate(), Ok(()), "\n{}", text),
@@ -20,7 +20,7 @@ fn try_read(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Values that break readers.
+/// Values likely to break a parser.
 const VALUES: [&str; 28] = [
     "nan",
     "-nan",

@@ -1,4 +1,4 @@
-//! plumb's own words: what is typed, what is written, and that both are the same.
+//! plumb's own dialect: command line, files, and their equivalence.
 
 mod arbitrary;
 mod command_line;

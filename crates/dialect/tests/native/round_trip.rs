@@ -1,4 +1,4 @@
-//! Tests that what is written reads as it was, to the last bit.
+//! Scenarios written as TOML and read back are equal, to the last bit.
 
 use clap::{Args, Command, FromArgMatches};
 use plumb_dialect::native::{Words, read, write};
@@ -22,7 +22,7 @@ proptest! {
         let typed = flags.iter().flat_map(|flag| flag.split(' '));
         let command = Words::augment_args(Command::new("load").no_binary_name(true));
         let matches = command.try_get_matches_from(typed.chain(["/dev/null", "b"]));
-        // Many choices contradict each other, or say one word twice.
+        // Many choices contradict each other or repeat a word.
         prop_assume!(matches.is_ok());
         let meaning = Words::from_arg_matches(&matches.unwrap()).unwrap().meaning(7);
         prop_assume!(meaning.is_ok());
@@ -33,7 +33,7 @@ proptest! {
     }
 }
 
-/// Words, with those that they need.
+/// Words, each with its prerequisites.
 const FLAGS: [&str; 58] = [
     "--depth-shared --threads-shared --weights 3,1",
     "--offset 1M",

@@ -1,4 +1,4 @@
-//! SQLIO's command line, parameter file and output as a user meets them.
+//! SQLIO's command line, parameter file and output.
 
 use std::io;
 use std::num::NonZeroU32;
@@ -137,7 +137,7 @@ fn what_makes_no_sense_is_refused_by_name() {
     }
 }
 
-/// Four reads of 8 KiB in 2 s: 0.5, 3, 3.9 and 30 ms.
+/// Returns a result of four reads of 8 KiB in 2 s: 0.5, 3, 3.9 and 30 ms.
 fn result() -> SpanResult {
     let mut outcome = LoadOutcome::empty();
     for latency in [500, 3000, 3900, 30_000].map(Nanos::micros) {
@@ -208,7 +208,8 @@ proptest! {
     fn any_parameter_file_has_an_answer(text in "[/a-z0-9x# \n\t]{0,80}") {
         let read = |_: &str| Ok(text.clone());
         if let Err(error) = sqlio::parse(&["-Fp".to_owned()], &machine(), &read) {
-            // The file, a line of it, or a file that it names: `/data/a: processor 4 does not exist`.
+            // The place is the file, a line of it, or a file that it names: `/data/a: processor 4 does not
+            // exist`.
             prop_assert!(error.place.starts_with('p') || text.contains(&error.place), "{error}");
         }
     }

@@ -1,6 +1,5 @@
-//! From a span to its stream of requests: the workers that a trial would make, on recording devices.
-//!
-//! In virtual time, with warm-up, cool-down and shared depths.
+//! Runs the workers of a span, as a trial would, on recording devices in virtual time, with warm-up,
+//! cool-down and shared depths.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,25 +11,25 @@ use plumb_workload::{Cursor, Job, Share, Span, Thread};
 
 use crate::streams::recording::{Log, Recording, SeenRequest};
 
-/// Time that each request takes.
+/// Duration of each request.
 pub(crate) const LATENCY: Nanos = Nanos::millis(1);
-/// How large targets are that are not made larger.
+/// Size of targets that the job does not extend.
 pub(crate) const SIZE: Bytes = Bytes::mib(64);
 
-/// Requests of a span, and what it measured.
+/// Requests of a span, and its figures.
 pub(crate) struct Stream {
     pub(crate) seen: Vec<SeenRequest>,
-    /// Measurements of the span's workers together.
+    /// Combined figures of the span's workers.
     pub(crate) outcome: LoadOutcome,
 }
 
 impl Stream {
-    /// Reads, writes and trims.
+    /// Returns reads, writes and trims.
     pub(crate) fn accesses(&self) -> Vec<&SeenRequest> {
         self.seen.iter().filter(|seen| seen.op != Op::Flush).collect()
     }
 
-    /// Returns where they went, in order.
+    /// Returns the offsets of the accesses in order.
     pub(crate) fn offsets(&self) -> Vec<u64> {
         self.accesses().iter().map(|seen| seen.offset).collect()
     }
@@ -43,7 +42,7 @@ impl Stream {
         self.seen.iter().filter(|seen| seen.op == Op::Flush).count()
     }
 
-    /// Returns the requests of each worker.
+    /// Returns the requests by worker.
     pub(crate) fn by_worker(&self) -> BTreeMap<usize, Vec<&SeenRequest>> {
         let mut workers: BTreeMap<usize, Vec<&SeenRequest>> = BTreeMap::new();
         for seen in &self.seen {
@@ -52,14 +51,14 @@ impl Stream {
         workers
     }
 
-    /// Returns how many of 100 requests hold.
+    /// Returns the percentage of requests for which `holds` returns true.
     pub(crate) fn percent(&self, holds: impl Fn(&SeenRequest) -> bool) -> f64 {
         let all = self.accesses();
         assert!(!all.is_empty());
         all.iter().filter(|seen| holds(seen)).count() as f64 * 100.0 / all.len() as f64
     }
 
-    /// Returns the most that were in flight on a queue.
+    /// Returns the maximum number of requests in flight on a queue.
     pub(crate) fn deepest(&self) -> usize {
         self.seen.iter().map(|seen| seen.in_flight).max().unwrap()
     }
@@ -69,7 +68,7 @@ pub(crate) fn is_write(seen: &SeenRequest) -> bool {
     matches!(seen.op, Op::Write { .. })
 }
 
-/// Devices of a run, by the name of their target.
+/// Devices of a run, by target name.
 struct Devices {
     clock: Arc<dyn Clock>,
     log: Arc<Log>,

@@ -1,4 +1,4 @@
-//! The options of fio that shape requests.
+//! Streams of requests of fio job files.
 
 use plumb_block::{Bytes, Nanos, Op};
 use plumb_workload::{FlushCall, Span};
@@ -10,7 +10,7 @@ use crate::streams::recording::RequestContent;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Returns the spans of a job file whose only section has these lines beside a file of 64 MiB.
+/// Returns the spans of a job file with one section: these lines, and a file of 64 MiB.
 fn spans(lines: &str) -> Vec<Span> {
     let text = format!("[x]\nfilename=t\nsize=64m\n{}\n", lines.replace('|', "\n"));
     ours(&text).unwrap_or_else(|error| panic!("{lines}: {error}")).meaning.scenario.spans
@@ -26,7 +26,7 @@ fn stream(lines: &str) -> Stream {
     crew::run(&span(lines))
 }
 
-/// Returns the stream of `lines`, random and for four seconds.
+/// Returns the stream of `lines` with random access for four seconds.
 fn random(lines: &str) -> Stream {
     stream(&format!("rw=randread|norandommap|runtime=4|time_based|{lines}"))
 }
@@ -138,7 +138,7 @@ fn rates_are_kept_evenly_or_as_clients_come() {
     assert!(pauses(&even).iter().all(|pause| *pause == 10_000_000));
     let clients = random("rate_iops=100|rate_process=poisson|ioengine=libaio|direct=1|iodepth=16|runtime=40");
     let count = clients.seen.len() as f64;
-    // Four standard deviations of a Poisson count of 4000.
+    // Four standard deviations of a Poisson distribution with mean 4000.
     assert!((count - 4000.0).abs() < 4.0 * 63.3, "{count}: neither half nor twice the rate");
     let pauses = pauses(&clients);
     let mean = pauses.iter().sum::<u64>() as f64 / pauses.len() as f64;
@@ -168,7 +168,7 @@ fn flushes_follow_writes_as_often_as_said() {
         let lines = format!("rw=randwrite|bs=64k|{lines}");
         assert_eq!(span(&lines).jobs[0].opening.flush, call, "{lines}");
         let stream = stream(&lines);
-        // None follows the last write, as with fio 3.33.
+        // No flush follows the last write, as in fio 3.33.
         assert_eq!(stream.flushes(), (stream.writes().len() - 1) / writes_per_flush, "{lines}");
         let mut unflushed = 0;
         for seen in &stream.seen {

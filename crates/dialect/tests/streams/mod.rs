@@ -1,5 +1,5 @@
-//! Tests of what reaches the device: each command line is run on devices that keep every request, and what an
-//! option promises is looked for in the stream of requests.
+//! Requests at the device: each command line runs on devices that record all requests, and the tests check
+//! the effect of its options on the stream.
 
 mod crew;
 mod diskspd;
@@ -9,7 +9,7 @@ mod sqlio;
 
 use crate::machine;
 
-/// Splits at spaces.
+/// Splits `typed` at spaces.
 fn arguments(typed: &str) -> Vec<String> {
     typed.split_whitespace().map(str::to_owned).collect()
 }

@@ -1,7 +1,7 @@
-//! A device that keeps all that it is asked, in order. Every request takes the same time on its clock.
+//! Device that records all requests in order. Every request takes the same time on its clock.
 //!
-//! One log serves all devices of a run, so that the order over several targets is kept too. Queues are
-//! numbered as they are opened: a number is a worker.
+//! All devices of a run share one log, which keeps the order over several targets. Queues are numbered in the
+//! order of opening; the number identifies the worker.
 
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -11,56 +11,56 @@ use plumb_block::{
     Nanos, Op, Outcome, Payload, Queue, QueueFull, QueueOptions, Request, Result, Wait,
 };
 
-/// The unit in which the devices count.
+/// Logical block of the devices in bytes.
 pub(crate) const LOGICAL_BLOCK: u64 = 512;
-/// Number of bytes that are kept of what a write carries.
+/// Maximum number of bytes recorded of a write's content.
 const KEPT: usize = 1024;
 
 /// Content of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RequestContent {
-    /// Nothing.
+    /// No content.
     Nothing,
-    /// Bytes that regenerate.
+    /// Generated content.
     Pattern {
-        /// Seed of the recording.
+        /// Seed of the pattern.
         seed: u64,
-        /// Number of the write.
+        /// Generation of the write.
         generation: u64,
     },
-    /// Bytes at the beginning of the content.
+    /// First bytes of the content.
     Bytes(Vec<u8>),
 }
 
-/// A request as the device saw it.
+/// A recorded request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SeenRequest {
     /// Name of the target.
     pub(crate) target: String,
     /// Number of the worker.
     pub(crate) worker: usize,
-    /// When.
+    /// Time of submission.
     pub(crate) at: Nanos,
     pub(crate) op: Op,
     /// Offset in bytes.
     pub(crate) offset: u64,
     /// Length in bytes.
     pub(crate) length: u64,
-    /// How many were in flight on the queue, this one included.
+    /// Number of requests in flight on the queue, including this one.
     pub(crate) in_flight: usize,
-    /// How many were in flight on all queues, this one included.
+    /// Number of requests in flight on all queues, including this one.
     pub(crate) in_flight_anywhere: usize,
     pub(crate) carried: RequestContent,
 }
 
-/// Requests that all devices of a run were given.
+/// Requests of all devices of a run.
 #[derive(Default)]
 pub(crate) struct Log(Mutex<RecordedRequests>);
 
 #[derive(Default)]
 pub(crate) struct RecordedRequests {
     pub(crate) seen: Vec<SeenRequest>,
-    /// When each request in flight is due.
+    /// Completion times of the requests in flight.
     due: Vec<Nanos>,
     queues: usize,
 }
@@ -81,7 +81,7 @@ impl EventSource for Log {
     }
 }
 
-/// One target.
+/// A device for one target.
 pub(crate) struct Recording {
     pub(crate) name: String,
     pub(crate) size: Bytes,

@@ -1,4 +1,4 @@
-//! SQLIO's switches.
+//! Streams of requests of SQLIO command lines.
 
 use plumb_block::{Nanos, Op};
 use plumb_dialect::sqlio;

@@ -1,4 +1,4 @@
-//! Each option changes the scenario as it promises.
+//! Effect of each accepted option on the scenario.
 
 use std::num::NonZeroU32;
 
@@ -213,11 +213,11 @@ fn without_a_size_the_target_ends_it() {
     assert_eq!(only_job(&invocation).workload.stop, Stop::after(Nanos::secs(5)));
 }
 
-/// Measured with fio 3.33: how many operations of 4 KiB it does.
+/// Numbers of operations of 4 KiB, as measured with fio 3.33.
 #[test]
 fn as_many_operations_as_of_fio() {
     let rows = [
-        // A walk that skips leaves its part of the file, or begins again.
+        // A walk that skips ends when it leaves its part of the file, or restarts.
         ("rw=write:4k|size=32k|offset=16k", 4),
         ("rw=read:12k|size=64k|offset=16k", 4),
         ("rw=read:4k|size=64k|filesize=96k|offset=16k", 10),
@@ -234,7 +234,7 @@ fn as_many_operations_as_of_fio() {
         ("rw=write|size=16k|io_size=40k|verify=md5", 8),
         ("rw=randread|size=16k|io_size=40k|loops=2", 12),
         ("rw=randread|size=16k|io_size=40k|loops=2|norandommap", 20),
-        // The last block is cut off only where the places end.
+        // The last block is truncated only at the end of the range.
         ("rw=write|size=70000", 17),
         ("rw=randwrite|size=70000", 17),
         ("rw=write|size=70000|filesize=1m", 18),
@@ -390,7 +390,7 @@ fn placement_and_failures() {
 
 #[test]
 fn missing_files_are_made_as_fio_makes_them() {
-    // fio 3.33: filesetup.c extends files of jobs that read, or that overwrite; those of others are only
+    // fio 3.33, filesetup.c: files of jobs that read or overwrite are written in full; others are only
     // allocated.
     let layouts = [
         ("rw=write", Layout::Reserved),
@@ -413,8 +413,8 @@ fn missing_files_are_made_as_fio_makes_them() {
     assert!(file("[x]\nioengine=null\nrw=write\n").unwrap_err().to_string().contains("give size"));
 }
 
-/// Measured with fio 3.33: a file of 3 MiB, `--size=2m --file_append=1`, and the option beside it; strace(1)
-/// shows where and how much is written.
+/// Offsets and amounts written by fio 3.33, measured with strace(1): a file of 3 MiB, `--size=2m
+/// --file_append=1`, and one more option.
 #[test]
 fn appended_data_begins_behind_the_end_of_the_file() {
     let mib = |mib: u64| Bytes::mib(mib);
@@ -484,7 +484,7 @@ fn arithmetic_is_taken_wherever_a_number_is() {
     assert_eq!((taken.blocks, taken.depth), (BlockSizes::one(Bytes::kib(4)), 8));
     assert_eq!(taken.stop.duration, Some(Nanos::secs(120)));
     assert_eq!(workload("size=((1g-4k)/2)|bs=2k").stop.bytes, Some(((1 << 30) - 4096) / 2));
-    // fio calculates with its own variables without being asked.
+    // fio evaluates arithmetic with its own variables even without parentheses.
     assert_eq!(workload("bs=$pagesize*2").blocks, BlockSizes::one(Bytes::kib(8)));
     let job = file("[x]\nsize=1g\nfilename=/tmp/a-$pagesize/b\n").unwrap();
     assert_eq!(only_job(&job).targets[0].name, "/tmp/a-4096/b", "not every dash is arithmetic");

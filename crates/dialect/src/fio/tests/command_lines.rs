@@ -1,4 +1,4 @@
-//! The command line and the shape of job files.
+//! Command lines, and the structure of job files.
 
 use super::*;
 use crate::fio::{Format, command};

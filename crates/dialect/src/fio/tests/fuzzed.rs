@@ -1,4 +1,4 @@
-//! Whatever is typed, nothing panics, and what is taken is a valid scenario.
+//! Arbitrary input causes no panic, and accepted input yields a valid scenario.
 
 use super::*;
 use crate::fio::{command, json, logs, normal, option_table};
@@ -36,7 +36,7 @@ fn is_sound(text: &str) -> bool {
     }
 }
 
-/// Returns true if all forms of a result can be printed; only of few threads, since each keeps histograms.
+/// Returns true if all output formats can be produced; only for few threads, as each has histograms.
 fn prints(invocation: &Invocation) -> bool {
     let jobs = invocation.meaning.scenario.spans.iter().flat_map(|span| &span.jobs);
     let threads: u32 = jobs.map(|job| job.threads).sum();

@@ -1,4 +1,4 @@
-//! Job files and command lines against what they must mean.
+//! Job files and command lines with their expected scenarios.
 
 mod accepted;
 mod command_lines;
@@ -32,7 +32,7 @@ pub(super) fn machine() -> Machine {
     }
 }
 
-/// Returns a world of these files, with one variable and one device of 1 GiB.
+/// Parses a command line with these files, one variable and one device of 1 GiB.
 pub(super) fn parse_in(arguments: &[&str], files: &[(&str, &str)]) -> Result<Invocation, Error> {
     let files: BTreeMap<&str, &str> = files.iter().copied().collect();
     let read_file = |name: &str| {
@@ -54,13 +54,13 @@ pub(super) fn parse_in(arguments: &[&str], files: &[(&str, &str)]) -> Result<Inv
     parse(&arguments, &machine(), &surroundings)
 }
 
-/// Returns a job file.
+/// Parses a job file.
 pub(super) fn file(text: &str) -> Result<Invocation, Error> {
     parse_in(&["job.fio"], &[("job.fio", text)])
 }
 
-/// Returns a section of these lines beside a filename, a size and a time, random reads if nothing else is
-/// said.
+/// Parses a section with these lines, and with a filename, a size, a time and random reads unless they set
+/// others.
 pub(super) fn section(lines: &str) -> Result<Invocation, Error> {
     let lines: Vec<&str> = lines.split('|').collect();
     file(&format!("[x]\nfilename=/f\nsize=64m\nrw=randread\n{}\n", lines.join("\n")))

@@ -1,4 +1,4 @@
-//! Tests that what is printed follows from what was measured.
+//! Consistency of the output with the measured figures.
 
 use super::*;
 use crate::fio::{json, logs, normal};
@@ -8,8 +8,7 @@ use plumb_load::span::{CpuUse, Part, SpanResult, ThreadResult};
 use plumb_measure::SeriesEvent;
 use serde_json::Value;
 
-/// Returns a result in which each thread of each job did the same: reads of 4 KiB for two seconds, and a
-/// flush.
+/// Returns a result in which each thread did the same: reads of 4 KiB for two seconds, and a flush.
 pub(super) fn results(invocation: &Invocation) -> Vec<SpanResult> {
     let spans = invocation.meaning.scenario.spans.iter();
     let thread = |job: usize| {
@@ -111,8 +110,8 @@ fn wrong_blocks_are_an_error() {
     assert!(text.contains("wrong=3 (lost=0, torn=2, misdirected=0, stale=1)"), "{text}");
 }
 
-/// fio 3.33, `--rw=write --size=8m --bs=64k --verify=md5`: 128 reads of 8,388,608 bytes, with a runtime and
-/// rates of their own, and both runtimes in job_runtime.
+/// fio 3.33 with `--rw=write --size=8m --bs=64k --verify=md5` prints 128 reads of 8,388,608 bytes, with their
+/// own run time and rates, and both run times in job_runtime.
 #[test]
 fn what_is_read_back_counts_as_reads_in_its_own_time() {
     let invocation = section("rw=write|verify=md5|bs=64k").unwrap();

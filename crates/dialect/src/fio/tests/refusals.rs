@@ -1,9 +1,9 @@
-//! Tests that an option that cannot be taken is refused by its name, with its place.
+//! Refused options: the error names the option and its position.
 
 use super::*;
 use crate::fio::option_table;
 
-/// The lines, the option that the error must name, and a word of it.
+/// Lines, the option that the error must name, and a word of the message.
 const REFUSED: [(&str, &str, &str); 72] = [
     ("rw=trimwrite", "rw", "trims that precede"),
     ("rw=sideways", "rw", "expected read"),
@@ -124,7 +124,7 @@ fn job_files_that_are_none() {
 #[test]
 fn every_option_of_fio_is_answered() {
     for name in option_table::all() {
-        // With a value that most of them do not take, nothing may panic or vanish.
+        // Most options do not accept these values; none may panic or be silently ignored.
         for value in ["1", "x", "50%", "write:4"] {
             let plain = file("[named]\nfilename=/f\nsize=64m\nrw=randwrite\n").unwrap();
             match file(&format!("[named]\nfilename=/f\nsize=64m\nrw=randwrite\n{name}={value}\n")) {
@@ -143,7 +143,7 @@ fn every_option_of_fio_is_answered() {
     }
 }
 
-/// Options whose value 1 is what holds without them, at least for one job.
+/// Options for which the value 1 is the default, or has no effect for at least one job.
 const WHAT_HOLDS_ANYWAY: [&str; 20] = [
     "buffered",
     "clat_percentiles",

@@ -1,4 +1,4 @@
-//! Tests of what sections have to do with each other: spans, groups, and what holds for all of a span.
+//! Relations between sections: spans, groups, and properties of a span.
 
 use super::*;
 use plumb_block::Nanos;

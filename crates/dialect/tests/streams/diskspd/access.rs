@@ -1,4 +1,4 @@
-//! Where requests go: `-b`, `-r`, `-rs`, `-rd`, `-s`, `-si`, `-T`, `-p`, `-B`, `-f`, `-z`.
+//! Offsets of requests: `-b`, `-r`, `-rs`, `-rd`, `-s`, `-si`, `-T`, `-p`, `-B`, `-f`, `-z`.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ fn requests_are_as_long_as_b_says() {
     }
 }
 
-/// From each request to the next of the same worker.
+/// Returns the distances between consecutive requests, in bytes.
 fn steps(stream: &Stream) -> Vec<i64> {
     let offsets = stream.offsets();
     offsets.windows(2).map(|pair| pair[1].cast_signed() - pair[0].cast_signed()).collect()
@@ -68,7 +68,7 @@ fn r_draws_places_on_its_alignment() {
     }
 }
 
-/// Runs of requests each of which starts where the one before ended.
+/// Returns the runs of consecutive requests, each of which starts at the end of the previous one.
 fn runs(stream: &Stream) -> Vec<Vec<&SeenRequest>> {
     let mut runs: Vec<Vec<&SeenRequest>> = Vec::new();
     for seen in stream.accesses() {
@@ -107,7 +107,7 @@ fn a_run_is_all_reads_or_all_writes_and_starts_on_the_alignment() {
         assert_eq!(run[0].offset % (32 * KIB), 0);
         mixed += usize::from(run.iter().any(|seen| is_write(seen) != is_write(run[0])));
     }
-    // A place that is drawn may happen to be the one where the run before ended.
+    // A random offset may happen to continue the previous run.
     assert!(mixed <= 5, "{mixed} runs are mixed");
 }
 
@@ -122,7 +122,7 @@ fn what_goes_on_from_a_random_place_keeps_the_alignment_of_r() {
     }
 }
 
-/// Returns the percent of requests that start in each part.
+/// Returns the percentage of requests that start in each part.
 fn shares(stream: &Stream, ends: &[u64]) -> Vec<f64> {
     let mut from = 0;
     let mut shares = Vec::new();
@@ -168,7 +168,7 @@ fn a_distribution_and_rs_go_together() {
     assert!((drawn - 0.5).abs() < 0.03, "{drawn}");
 }
 
-/// Returns how often each place was visited.
+/// Returns the number of visits of each offset.
 fn visits(stream: &Stream) -> BTreeMap<u64, usize> {
     let mut visits = BTreeMap::new();
     stream.offsets().into_iter().for_each(|offset| *visits.entry(offset).or_default() += 1);

@@ -1,4 +1,4 @@
-//! Tests of the kind and content of requests: `-w`, `-S`, `-N`, `-Z`.
+//! Kind and content of requests: `-w`, `-S`, `-N`, `-Z`.
 
 use plumb_block::Op;
 use plumb_workload::Caching;
@@ -64,7 +64,7 @@ fn a_mapping_is_flushed_after_each_write() {
     assert_eq!(brief("-Sm -Nv t").flushes(), 0, "and nothing is where nothing is written");
 }
 
-/// The bytes of all writes.
+/// Returns the contents of all writes.
 fn bytes(stream: &Stream) -> Vec<&Vec<u8>> {
     let writes = stream.writes().into_iter();
     let bytes = writes.map(|seen| match &seen.carried {
@@ -105,7 +105,7 @@ fn zr_writes_carry_noise_of_their_own() {
     assert_ne!(seeds("-w100 -Zr t"), seeds("-w100 -Zr -z3 t"), "another seed, other noise");
 }
 
-/// Returns how many different beginnings writes have.
+/// Returns the number of distinct beginnings of writes.
 fn different(stream: &Stream) -> usize {
     let mut bytes = bytes(stream);
     bytes.sort_unstable();
@@ -116,8 +116,7 @@ fn different(stream: &Stream) -> usize {
 #[test]
 fn a_buffer_of_noise_gives_each_write_another_part() {
     let stream = brief("-w100 -b4k -Z64k t");
-    // From each of 15,361 places, 4 bytes apart, at which 4 KiB of 64 KiB may begin: of 4,000 writes few from
-    // the same.
+    // 4 KiB may begin at 15,361 places in 64 KiB, 4 bytes apart, so few of 4,000 writes share one.
     assert!(different(&stream) > 3400, "{}", different(&stream));
     let ones: u32 = bytes(&stream)[0].iter().map(|byte| byte.count_ones()).sum();
     assert!((3600..4400).contains(&ones), "{ones} of 8192 bits: not noise");

@@ -1,5 +1,4 @@
-//! Tests of who issues requests, and how many at once: `-t`, `-F`, `-o`, `-O`, several targets, `-a`, `-n`,
-//! `-I`, `-X`.
+//! Threads, depths and targets: `-t`, `-F`, `-o`, `-O`, several targets, `-a`, `-n`, `-I`, `-X`.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +8,7 @@ use plumb_workload::{Affinity, EngineChoice, Priority, Span};
 use super::{brief, invocation, span};
 use crate::streams::crew::{self, Stream};
 
-/// Returns the workers of each target.
+/// Returns the number of workers of each target.
 fn workers(stream: &Stream) -> BTreeMap<&str, usize> {
     let mut seen: Vec<(&str, usize)> =
         stream.seen.iter().map(|seen| (seen.target.as_str(), seen.worker)).collect();
@@ -116,7 +115,7 @@ fn a_profile_gives_the_stream_of_its_command_line() {
     }
 }
 
-/// Returns the span of a profile that sets its threads and requests in all, with these targets.
+/// Returns the span of a profile with these totals of threads and requests, and these targets.
 fn profile(threads: u32, requests: u32, targets: &str) -> Span {
     let text = format!(
         "<Profile><TimeSpans><TimeSpan><Duration>2</Duration><Warmup>0</Warmup><ThreadCount>{threads}</ThreadCount>\

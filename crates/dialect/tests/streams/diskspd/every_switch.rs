@@ -1,5 +1,4 @@
-//! Every switch that is said to change the requests does, and those that are said to change something else do
-//! not.
+//! Switches that are declared to change the requests change them, and other switches do not.
 
 use plumb_block::Nanos;
 use plumb_workload::{Span, Stop, Warmup};
@@ -9,13 +8,13 @@ use crate::diskspd::changes::{CHANGES, ChangeKind};
 use crate::streams::crew::{SIZE, run};
 use crate::streams::recording::SeenRequest;
 
-/// Without the name of the target, the same requests are the same.
+/// Removes target names, so that equal requests compare equal.
 fn unnamed(mut seen: Vec<SeenRequest>) -> Vec<SeenRequest> {
     seen.iter_mut().for_each(|seen| seen.target.clear());
     seen
 }
 
-/// Two seconds are enough, unless time is the question.
+/// Shortens a span to two seconds, unless the switch is about time.
 fn shortened(mut span: Span, what: ChangeKind) -> Span {
     if what != ChangeKind::Time {
         span.warmup = Warmup::For(Nanos::ZERO);
@@ -29,7 +28,7 @@ fn each_switch_changes_the_stream_or_only_what_it_says() {
     let noise = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(noise.path(), "noise").unwrap();
     for (switch, what, without, with) in CHANGES {
-        // A seed is that of random choices.
+        // A seed affects random access only.
         let random = if switch.starts_with("-z") { "-r " } else { "" };
         let of = |typed: &str| {
             let typed = typed.replace(",noise", &format!(",{}", noise.path().display()));

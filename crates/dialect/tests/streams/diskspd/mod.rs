@@ -1,4 +1,4 @@
-//! DiskSpd's switches.
+//! Streams of requests of DiskSpd command lines.
 
 mod access;
 mod carried;
@@ -21,7 +21,7 @@ fn invocation(typed: &str) -> Invocation {
     }
 }
 
-/// Returns the only span that `typed` asks for.
+/// Returns the only span of the command line `typed`.
 fn span(typed: &str) -> Span {
     let meaning = invocation(typed).meaning(&crate::streams::machine(), &|_| None);
     let mut spans = meaning.unwrap_or_else(|error| panic!("{typed}: {error}")).scenario.spans;
@@ -29,12 +29,12 @@ fn span(typed: &str) -> Span {
     spans.remove(0)
 }
 
-/// Returns the stream of `typed`.
+/// Returns the stream of the command line `typed`.
 fn stream(typed: &str) -> Stream {
     crew::run(&span(typed))
 }
 
-/// Returns the stream of `typed` for two seconds without a warm-up, where time does not matter.
+/// Returns the stream of `typed` for two seconds without a warm-up, for tests independent of time.
 fn brief(typed: &str) -> Stream {
     stream(&format!("-W0 -d2 {typed}"))
 }

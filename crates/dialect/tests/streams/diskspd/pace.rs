@@ -1,4 +1,4 @@
-//! When requests start and how long that goes on: `-W`, `-d`, `-C`, `-g`, `-i`, `-j`.
+//! Times of requests: `-W`, `-d`, `-C`, `-g`, `-i`, `-j`.
 
 use plumb_block::Nanos;
 
@@ -28,12 +28,12 @@ fn requests_last_from_warm_up_to_cool_down_and_the_measurement_between() {
     }
 }
 
-/// Requests of each worker.
+/// Returns the number of requests of each worker.
 fn counts(stream: &Stream) -> Vec<usize> {
     stream.by_worker().values().map(Vec::len).collect()
 }
 
-/// The time between the starts of all requests.
+/// Returns the times between the starts of consecutive requests, in nanoseconds.
 fn pauses(seen: &[&SeenRequest]) -> Vec<u64> {
     seen.windows(2).map(|pair| pair[1].at.since(pair[0].at).0).collect()
 }
