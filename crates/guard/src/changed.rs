@@ -6,7 +6,6 @@
 //! rewrites all blocks between two checks hides the cut, as does a file system that does not report holes. On
 //! tmpfs, reserved pages are distinguished from holes only while the file has all of its pages. In a file
 //! with both, a cut within reserved pages is not detected, and too many pages may be reported as lost.
-//! both, a cut within reserved pages is not seen, and more pages may be said to be lost than are.
 
 use plumb_block::{Bytes, Extent, Lba, LbaRange, lost_blocks};
 

@@ -187,14 +187,14 @@ fn facts_with(
             let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
             Error::os(&located.shown, "measure", errno)
         })?;
-        reaches(located, size)?;
+        check_part_fits(located, size)?;
         let found = block_facts(machine, stat.st_rdev, size, contents(size));
-        return Ok(FoundObject::Block(within(machine, found, located.part)));
+        return Ok(FoundObject::Block(narrowed_to_part(machine, found, located.part)));
     }
     let size = Bytes(u64::try_from(stat.st_size).unwrap_or(0));
-    reaches(located, size)?;
+    check_part_fits(located, size)?;
     let identities: Vec<String> = located.path.to_str().map(str::to_owned).into_iter().collect();
-    let identities = of_part(identities, located.part);
+    let identities = part_identities(identities, located.part);
     let (uses, unseen) = match machine.inventory() {
         Ok(inventory) => {
             let bytes = located.part.map_or(0..u64::MAX, ByteExtent::range);
@@ -217,7 +217,7 @@ fn facts_with(
 }
 
 /// Refuses a part that extends beyond the end of its file or device.
-fn reaches(located: &LocatedName, size: Bytes) -> Result<()> {
+fn check_part_fits(located: &LocatedName, size: Bytes) -> Result<()> {
     match located.part {
         Some(part) if part.range().end > size.0 => {
             let found = format!("it has {} bytes, and the part ends at {}", size.0, part.range().end);
@@ -232,12 +232,12 @@ fn reaches(located: &LocatedName, size: Bytes) -> Result<()> {
 }
 
 /// Narrows the facts about a block device to a part of it.
-fn within(machine: &Machine<'_>, block: BlockFacts, part: Option<ByteExtent>) -> BlockFacts {
+fn narrowed_to_part(machine: &Machine<'_>, block: BlockFacts, part: Option<ByteExtent>) -> BlockFacts {
     let Some(known) = part else { return block };
     let uses = machine.inventory().map(|all| all.uses_of_part(&block.kernel_name, known.range()));
     BlockFacts {
         size: Bytes(known.length),
-        identities: of_part(block.identities, part),
+        identities: part_identities(block.identities, part),
         // An unreadable inventory is already recorded in `unseen`.
         uses: uses.unwrap_or_default(),
         ..block
@@ -246,7 +246,7 @@ fn within(machine: &Machine<'_>, block: BlockFacts, part: Option<ByteExtent>) ->
 
 /// Returns the identities of a part, for `--destroy`: those of the whole with the extent appended, because
 /// the plain identity would permit destroying everything.
-fn of_part(identities: Vec<String>, part: Option<ByteExtent>) -> Vec<String> {
+fn part_identities(identities: Vec<String>, part: Option<ByteExtent>) -> Vec<String> {
     match part {
         None => identities,
         Some(part) => identities.into_iter().map(|identity| format!("{identity}@{part}")).collect(),

@@ -3,7 +3,6 @@
 //! # Limitations
 //! If plumb is killed before the layout, a new file stays, marked and full of holes, as
 //! [`Device::extents`](plumb_block::Device::extents) shows.
-//! see them by [`Device::extents`](plumb_block::Device::extents).
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -3,22 +3,21 @@
 //!
 //! The drive may overwrite the whole file, so the rules are those for writing a file:
 //!
-//! | found | |
+//! | found | result |
 //! |---|---|
-//! | nothing, or a file of no bytes | made as long as the drive, and marked |
+//! | nothing, or a file of no bytes | created with the drive's length, and marked |
 //! | a file without data of the drive's length (`truncate -s`) | marked |
-//! | a file with the mark, of the drive's length and block | taken |
+//! | a file with the mark, of the drive's length and block | opened |
 //! | a file that a write-back cache needs (its backing device, a device of its log) | only with `--destroy PATH` |
-//! | any other file of the drive's length | only with `--overwrite`; its contents are the drive's then, and it is marked |
+//! | any other file of the drive's length | only with `--overwrite`; then marked, and its contents become those of the drive |
 //! | a file of another length | refused |
-//! | active swap, a file behind a loop device, one whose uses cannot be seen, a block device | refused, whatever is said |
+//! | active swap, a file behind a loop device, a file with unknown uses, a block device | refused, regardless of options |
 //!
 //! The mark is the extended attribute [`MEDIUM`]; the file itself stays a raw image. The mark contains the
 //! inode number, so a copy with the attribute is not a medium. On a file system without user attributes a
 //! file with data always needs `--overwrite`. A medium may contain a device of a cache if the drive was used
 //! as one; the cache then needs the drive, and the medium is opened as usual. A file that a cache uses
 //! directly is not a medium any more ([`crate::cache`]).
-//! medium any more ([`crate::cache`]).
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -166,7 +165,7 @@ fn make(located: &LocatedName, missing: &Missing, wanted: MediumWanted<'_>) -> R
     }
     let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
     let (name, file) = NewName::create(&located.path, shown, mode)?;
-    hold(shown, &file)?;
+    lock_exclusively(shown, &file)?;
     medium(shown, file, Undo::Remove(name), wanted)
 }
 
@@ -179,7 +178,7 @@ fn open_existing(
 ) -> Result<Medium> {
     let shown = &located.shown;
     // Lock before examining or setting the length, as another drive may be doing the same.
-    hold(shown, &file)?;
+    lock_exclusively(shown, &file)?;
     let FoundObject::File(seen) = facts(machine, located, file.as_fd())? else {
         return Err(Error::usage(shown, "it is no longer a regular file", "find out what replaced it"));
     };
@@ -189,7 +188,7 @@ fn open_existing(
 }
 
 /// Locks the file exclusively among drives and runs.
-fn hold(shown: &str, file: &OwnedFd) -> Result<()> {
+fn lock_exclusively(shown: &str, file: &OwnedFd) -> Result<()> {
     rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
         Error::refused(
             shown,

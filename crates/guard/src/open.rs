@@ -241,7 +241,7 @@ fn claims(machine: &Machine<'_>, plans: &[Plan], permission: &Permission) -> Res
         }
         let is_claimed = claims.iter().any(|(claimed, _)| claimed.is_same_storage(*key));
         if !is_claimed {
-            let lock = nobody_serves(plan, file, strictest_lock(plans, plan))?;
+            let lock = refuse_locked(plan, file, strictest_lock(plans, plan))?;
             claims.extend(lock.map(|lock| (*key, lock)));
         }
         // Users of separate parts of one device share its claim.
@@ -286,16 +286,16 @@ fn strictest_lock(plans: &[Plan], plan: &Plan) -> Option<LockKind> {
 
 /// Refuses a file, or a part of a file or device, that is locked by a cache, a simulated drive or another
 /// run. For whole block devices the kernel's exclusive claim does the same. Returns the lock to keep.
-fn nobody_serves(plan: &Plan, file: &Arc<OwnedFd>, lock: Option<LockKind>) -> Result<Option<Claim>> {
+fn refuse_locked(plan: &Plan, file: &Arc<OwnedFd>, lock: Option<LockKind>) -> Result<Option<Claim>> {
     let shown = &plan.located.shown;
     let bytes = plan.located.part.map_or(0..BYTES_MAX, ByteExtent::range);
     if range_lock::is_locked(file, bytes).is_ok_and(|is_locked| is_locked) {
-        return Err(held(shown, "a cache or another program has locked it, or a part of it"));
+        return Err(held_error(shown, "a cache or another program has locked it, or a part of it"));
     }
     if matches!(plan.sight.found, FoundObject::File(_)) { lock_file(shown, file, lock) } else { Ok(None) }
 }
 
-fn held(shown: &str, found: &str) -> Error {
+fn held_error(shown: &str, found: &str) -> Error {
     let remedy = "stop that one first (`plumb cache status`, `plumb drive status`); --destroy cannot override \
                   that";
     Error::refused(shown, found, remedy)
@@ -313,7 +313,7 @@ fn lock_file(shown: &str, file: &Arc<OwnedFd>, lock: Option<LockKind>) -> Result
             Err(Error::refused(shown, found, "wait until that run has ended, or name another file"))
         }
         Err(Errno::WOULDBLOCK) => {
-            Err(held(shown, "a cache, a drive or a run of plumb that verifies what it writes has it"))
+            Err(held_error(shown, "a cache, a drive or a run of plumb that verifies what it writes has it"))
         }
         // The file system does not support locks.
         Err(_) => Ok(None),

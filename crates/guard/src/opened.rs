@@ -107,7 +107,8 @@ pub struct OpenedTarget {
     pub kind: TargetKind,
     /// True if this run created the file.
     pub made: bool,
-    /// True if plumb created the file, in this run or an earlier one, and nobody else has changed it since.
+    /// True if plumb created the file, in this run or an earlier one, and no other program has changed it
+    /// since.
     pub ours: bool,
     /// Capacity of the target.
     pub size: Bytes,
@@ -272,7 +273,7 @@ impl OpenedTarget {
     pub fn laid_out(&mut self) {
         self.needs_layout = None;
         if let Some(making) = self.making.take().filter(|_| self.ours && self.has_own_length()) {
-            vouch(making.as_fd());
+            try_mark_as_left(making.as_fd());
         }
     }
 
@@ -288,7 +289,7 @@ impl OpenedTarget {
         }
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
         if let Ok(file) = open_same(&node.path, &self.shown, flags, node.key) {
-            vouch(file.as_fd());
+            try_mark_as_left(file.as_fd());
         }
     }
 
@@ -378,7 +379,7 @@ impl std::fmt::Debug for OpenedTarget {
 }
 
 /// Marks a file written by plumb with its present state.
-fn vouch(file: BorrowedFd<'_>) {
+fn try_mark_as_left(file: BorrowedFd<'_>) {
     // If this fails the old mark stays, and the next run examines the contents.
     drop(mark_as_left(file));
 }

@@ -3,17 +3,17 @@
 //!
 //! | found | to read | to write |
 //! |---|---|---|
-//! | nothing | error | made, if a size is given |
+//! | nothing | error | created, if a size is given |
 //! | directory, character device, ... | error | error |
-//! | file of the kernel (/proc, /sys, configfs, debugfs, tracefs, cgroup, ...) | no | no |
-//! | file made by plumb, without a signature in it | yes | yes |
+//! | file of a kernel file system (/proc, /sys, configfs, debugfs, tracefs, cgroup, ...) | no | no |
+//! | file created by plumb, without a signature | yes | yes |
 //! | any other file without a signature | yes | `--overwrite` or `--destroy PATH` |
-//! | file that bears a signature, is behind a loop device, or not all could be seen | yes | `--destroy PATH` |
+//! | file that has a signature, is behind a loop device, or has unknown uses | yes | `--destroy PATH` |
 //! | block device without a sign of use | yes | `--overwrite` or `--destroy ID` |
-//! | block device that is mounted, held, behind a loop device, or bears a signature | yes | `--destroy ID` |
-//! | block device that is read-only, or whose uses cannot be seen | yes | no |
-//! | active swap space, file or device | yes | no: to the kernel each write is an error (ETXTBSY), and what is there is the memory of running programs |
-//! | file that a drive or a cache of plumb serves from, or a part of a file or device that a cache does | yes | no |
+//! | block device that is mounted, held, behind a loop device, or has a signature | yes | `--destroy ID` |
+//! | block device that is read-only, or has unknown uses | yes | no |
+//! | active swap space, file or device | yes | no: the kernel refuses each write (ETXTBSY), and the contents are the memory of running programs |
+//! | file from which plumb serves a drive or a cache, or part of a file or device from which it serves a cache | yes | no |
 //!
 //! A part of a file or device is judged by the uses that extend into the part and by the signatures of the
 //! whole, except the logs of caches in other parts.

@@ -1,4 +1,4 @@
-//! How a backing device says which cache it needs: one line of text, in an extended attribute of a file or in
+//! Marker on a backing device that names its cache: one line of text, in an extended attribute of a file or in
 //! a block behind the cached part of a device.
 //!
 //! ```text

@@ -2,7 +2,7 @@
 //!
 //! Sources: the superblock structures in fs/*/ and drivers/md/ of Linux, include/uapi/linux/magic.h, and the
 //! on-disk format documents of LVM2, LUKS2, BlueStore, VMFS, APFS, ASM, ReFS, HAMMER2, sanlock and VHDX.
-//! Windows keeps dynamic disks as block/partitions/ldm.h of Linux describes.
+//! Dynamic disks of Windows are described in block/partitions/ldm.h of Linux.
 
 use std::io;
 
