@@ -310,7 +310,7 @@ fn sum_rates(total: &mut Sides, hosts: &[&Sides]) {
 }
 
 /// Explains the total rates if the hosts did not end together.
-fn apart(document: &FleetDocument) -> Option<String> {
+fn explain_rates(document: &FleetDocument) -> Option<String> {
     let (first, last) = document.first_done.zip(document.last_done)?;
     let is_apart = document.measured().is_some() && last > first * (1.0 + APART);
     is_apart.then(|| {
@@ -357,8 +357,8 @@ pub fn document(answers: &mut [Answer<'_>]) -> FleetDocument {
         )
     });
     document.notes.extend(jumped);
-    let apart = apart(&document);
-    document.notes.extend(apart);
+    let explanation = explain_rates(&document);
+    document.notes.extend(explanation);
     document.hosts = hosts;
     document
 }

@@ -8,7 +8,7 @@ use plumb_fleet::{TaskResult, merge};
 use crate::world::{Fault, HEARTBEAT, PREPARE_WITHIN, World, document, in_phase, load, outcome};
 
 /// Runs a load on eight hosts, the third of which has a fault.
-fn with(fault: Fault) -> World {
+fn world_with(fault: Fault) -> World {
     let mut world = World::new(5, 8, vec![outcome(1, 200)]);
     world.hosts[2].fault = fault;
     world.run();
@@ -33,7 +33,7 @@ fn a_host_that_is_lost_is_named_and_the_others_go_on() {
         (Fault::FiguresEarly, "sent an answer that was not asked for"),
     ];
     for (fault, expected) in cases {
-        let mut world = with(fault);
+        let mut world = world_with(fault);
         assert_eq!(in_phase(&world, Phase::Done), 7, "{fault:?}");
         let document = merge::document(&mut merge::answers(&mut world.controller));
         assert!(document.partial, "{fault:?}");
@@ -49,7 +49,7 @@ fn a_host_that_is_lost_is_named_and_the_others_go_on() {
 
 #[test]
 fn an_agent_that_loses_its_controller_ends_within_two_heartbeats_and_a_second() {
-    let mut world = with(Fault::HalfOpen);
+    let mut world = world_with(Fault::HalfOpen);
     let cut = world.hosts[2].started.unwrap() + Nanos::secs(1);
     let lost = world.now;
     world.outlive_controller();
@@ -100,7 +100,7 @@ fn a_result_that_was_cut_short_is_not_whole_whatever_it_found() {
 
 #[test]
 fn what_a_host_moved_until_it_was_lost_is_the_share_of_nobody() {
-    let mut world = with(Fault::Endless);
+    let mut world = world_with(Fault::Endless);
     let mut answers = merge::answers(&mut world.controller);
     let step = merge::scale_step(&answers, None);
     assert_eq!((step.hosts, step.measured, step.iops), (8, 7, 140.0));
