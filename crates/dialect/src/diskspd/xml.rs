@@ -286,7 +286,7 @@ pub(super) fn escaped(value: &str) -> String {
             '\'' => escaped += "&apos;",
             '"' => escaped += "&quot;",
             '\r' => escaped += "&#13;",
-            _ if is_unspeakable(letter) => escaped.push('\u{fffd}'),
+            _ if is_unrepresentable(letter) => escaped.push('\u{fffd}'),
             _ => escaped.push(letter),
         }
     }
@@ -294,6 +294,6 @@ pub(super) fn escaped(value: &str) -> String {
 }
 
 /// Returns true for characters that XML 1.0 cannot represent (2.2, Characters). File names may contain them.
-const fn is_unspeakable(letter: char) -> bool {
+const fn is_unrepresentable(letter: char) -> bool {
     matches!(letter, '\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\u{fffe}' | '\u{ffff}')
 }

@@ -99,7 +99,7 @@ impl Reader {
             self.sections.begin(&value, format!("--name={value}"));
             return Ok(());
         }
-        let known = option_table::find(name, argument).map_err(|error| like_own(name, error))?;
+        let known = option_table::find(name, argument).map_err(|error| suggesting_own(name, error))?;
         let value = match value {
             None if !known.stands_alone => rest.next().cloned(),
             value => value,
@@ -173,7 +173,7 @@ impl Reader {
 }
 
 /// Adds a suggestion to the error of an unknown option, if an option of the command line has a similar name.
-fn like_own(name: &str, error: Error) -> Error {
+fn suggesting_own(name: &str, error: Error) -> Error {
     match nearest(&format!("--{name}"), option_table::all_of_command_line()) {
         Some(near) => error.remedy(format!("did you mean `{near}`?")),
         None => error,

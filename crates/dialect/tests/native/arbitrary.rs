@@ -39,7 +39,7 @@ fn span() -> BoxedStrategy<Span> {
     (prop_oneof![Just(Warmup::For(Nanos::ZERO)), warmup], nanos(), any::<bool>(), goal, jobs)
         .prop_map(|(warmup, cooldown, precondition, (steady, latency_target), mut jobs)| {
             for job in &mut jobs {
-                suit(job, steady.is_some() || latency_target.is_some());
+                resolve_job_conflicts(job, steady.is_some() || latency_target.is_some());
             }
             let replays = jobs.iter().any(|job| job.trace.is_some());
             let (steady, latency_target) = if replays { (None, None) } else { (steady, latency_target) };
@@ -52,7 +52,7 @@ fn span() -> BoxedStrategy<Span> {
 }
 
 /// Adjusts fields of a job that were chosen independently and are in conflict.
-fn suit(job: &mut Job, searches: bool) {
+fn resolve_job_conflicts(job: &mut Job, searches: bool) {
     if searches {
         job.workload.stop.duration.get_or_insert(Nanos::secs(7));
         job.start_delay = Nanos::ZERO;
@@ -216,14 +216,14 @@ fn workload() -> BoxedStrategy<Workload> {
                 verify: verify && writes && stamped,
                 access,
             };
-            agree(&mut workload);
+            resolve_division_conflicts(&mut workload);
             workload
         })
         .boxed()
 }
 
 /// Adjusts access and division, which were chosen independently and may be in conflict.
-fn agree(workload: &mut Workload) {
+fn resolve_division_conflicts(workload: &mut Workload) {
     let is_random = workload.access.is_random();
     if is_random && matches!(workload.division, Division::Offset(_)) {
         workload.division = Division::Overlap;

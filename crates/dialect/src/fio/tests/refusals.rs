@@ -135,7 +135,7 @@ fn every_option_of_fio_is_answered() {
                         each.reported[0].options.clear();
                         each.reported[0].command.clear();
                     }
-                    let anyway = value == "1" && WHAT_HOLDS_ANYWAY.contains(&name);
+                    let anyway = value == "1" && WITHOUT_EFFECT.contains(&name);
                     assert!(with != without || anyway, "{name}={value} vanished");
                 }
             }
@@ -144,7 +144,7 @@ fn every_option_of_fio_is_answered() {
 }
 
 /// Options for which the value 1 is the default, or has no effect for at least one job.
-const WHAT_HOLDS_ANYWAY: [&str; 20] = [
+const WITHOUT_EFFECT: [&str; 20] = [
     "buffered",
     "clat_percentiles",
     "do_verify",
