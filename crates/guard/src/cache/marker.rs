@@ -1,5 +1,5 @@
-//! Marker on a backing device that names its cache: one line of text, in an extended attribute of a file or in
-//! a block behind the cached part of a device.
+//! Marker on a backing device that names its cache: one line of text, in an extended attribute of a file or
+//! in a block behind the cached part of a device.
 //!
 //! ```text
 //! plumb-cache 2 CACHE-UUID BACKING-UUID SESSION SIZE TAIL DURABLE WITNESSES\n
