@@ -1,5 +1,5 @@
-//! A cache whose configuration is lost, or names devices that have other paths now, is made known again: its
-//! devices say all but its name, its mode, and where they are.
+//! Adoption of a cache whose configuration is lost, or names devices that have other paths now. The devices
+//! provide everything but the name of the cache, its mode, and their paths.
 
 use std::path::Path;
 
@@ -18,29 +18,29 @@ use crate::member::Member;
 use crate::named::{NamedCache, Opening};
 use crate::placement::are_different;
 
-/// A cache whose devices are there, and whose configuration is not.
+/// Devices of a cache that has no valid configuration.
 #[derive(Debug, Clone, Copy)]
 pub struct AdoptWanted<'a> {
-    /// The name that it gets.
+    /// Name for the cache.
     pub name: &'a str,
-    /// The device that was cached.
+    /// Name of the device that was cached.
     pub backing: &'a str,
-    /// The devices of its log.
+    /// Names of the devices of the log, in any order.
     pub log: &'a [String],
-    /// When writes are acknowledged; `None` for the mode of the known cache of this name, or write-back.
+    /// Mode; `None`: the mode of the known cache of this name, or write-back.
     pub mode: Option<Mode>,
-    /// The cache of which the backing device is a copy that was made without its attributes.
+    /// UUID of the cache, if the backing device is a copy that was made without its attributes.
     pub unmarked: Option<Uuid>,
 }
 
-/// Writes the configuration of the cache that these devices are, the devices of the log in any order. One of
-/// a mirror may be left out: whether that counts is said when it is served. The log is read and checked
-/// before, and nothing but the configuration is written. Where the name is that of this cache already, only
-/// what is different now: the paths, and the mode if one is given.
+/// Writes the configuration of the cache to which these devices belong, after its log was read and checked.
+/// Writes nothing else, except the marker of an unmarked copy. A device of a mirror may be left out: opening
+/// the cache decides whether the log can do without it. If the name already is that of this cache, only the
+/// paths change, and the mode if one is given.
 ///
 /// # Errors
-/// The refusal: the devices are of no cache, or do not belong together, or the cache or the name is known as
-/// another.
+/// If the devices belong to no cache or do not belong together, the cache is known by another name, or the
+/// name belongs to another cache.
 pub fn adopt(directory: &Path, wanted: AdoptWanted<'_>) -> Result<CacheConfig> {
     let AdoptWanted { name, backing, log, mode, unmarked } = wanted;
     let _alone = CacheConfig::lock_directory(directory)?;
@@ -54,7 +54,7 @@ pub fn adopt(directory: &Path, wanted: AdoptWanted<'_>) -> Result<CacheConfig> {
     are_different(&[legs, &[DevicePlace::whole(backing)]].concat())?;
     let room = CacheConfig::reserve(directory)?;
     if let Some(cache) = unmarked {
-        marked_again(backing, legs, cache, &time)?;
+        mark_copy(backing, legs, cache, &time)?;
     }
     let config = configuration(wanted, legs, mode, before.as_ref(), &time)?;
     let mut config = in_mode(config, mode)?;
@@ -81,9 +81,9 @@ pub fn adopt(directory: &Path, wanted: AdoptWanted<'_>) -> Result<CacheConfig> {
     Ok(config)
 }
 
-/// Marks a copy of a backing device that was made without its attributes: as needing the cache `cache`, of
-/// which `legs` are the log.
-fn marked_again(backing: &str, legs: &[DevicePlace], cache: Uuid, time: &Time) -> Result<()> {
+/// Marks a copy of a backing device that was made without its attributes as needing the cache `cache`, whose
+/// log is on `legs`.
+fn mark_copy(backing: &str, legs: &[DevicePlace], cache: Uuid, time: &Time) -> Result<()> {
     let backing = Member::open(backing, time)?;
     if !backing.markers()?.is_empty() {
         return Ok(());
@@ -105,7 +105,7 @@ fn marked_again(backing: &str, legs: &[DevicePlace], cache: Uuid, time: &Time) -
     backing.set_marker(spot, Some(&Marker::new(cache, leg.settings.backing, size)))
 }
 
-/// Builds the configuration of a cache from what its devices say.
+/// Builds the configuration of a cache from the metadata on its devices.
 fn configuration(
     wanted: AdoptWanted<'_>,
     legs: &[DevicePlace],
@@ -143,7 +143,8 @@ fn configuration(
     let Some(Leg { settings, .. }) = known else {
         return Err(Error::usage(name, "no device of the log was named", "name it with --log"));
     };
-    // By its last path, or one that leads nowhere, it is found missing, and the others say whether it counts.
+    // A device that was not named keeps its last path, or gets one that does not exist, so that opening finds
+    // it missing and judges by the other devices whether the log is complete.
     let named: Vec<DevicePlace> = paths.iter().flatten().cloned().collect();
     let before = before.filter(|before| before.uuid == marker.cache);
     let last = |number: usize| {

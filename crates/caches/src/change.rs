@@ -1,4 +1,4 @@
-//! Changes to the log of a cache that is open: another device in the place of a leg, and more room.
+//! Changes to the log of an open cache: another device in place of a leg, another log, and more space.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use crate::new_files::{self, LogToMake};
 use crate::placement::{are_different, keeps_unflushed};
 
 impl NamedCache {
-    /// Has `make` make the files of a log that are called `typed` and missing: they are taken away if this
-    /// process is killed before they are in use.
+    /// Runs `make`, which creates those files `typed` of a log that are missing. If this process is killed
+    /// before the files are in use, they are removed later.
     ///
     /// # Errors
-    /// Fails as `make`, and if they cannot be written down.
+    /// Returns the error of `make`, or of recording the files.
     pub(crate) fn with_new_files<T>(&self, typed: &[String], make: impl FnOnce() -> Result<T>) -> Result<T> {
         let CacheConfig { name, uuid, backing, .. } = self.config().clone();
         let places = DevicePlace::parse_all(typed)?;
@@ -32,12 +32,13 @@ impl NamedCache {
         new_files::while_made(&log, &places, make)
     }
 
-    /// Puts the device that is called `typed` into the place of a leg, if the guard allows that what is on it
-    /// goes; a file is laid out before. It is copied to after this returns. A leg may be replaced by itself.
+    /// Replaces a leg with the device `typed`, if the guard permits overwriting it. A file is laid out first.
+    /// The log is copied to the device after this returns. A leg may be replaced by itself.
     ///
     /// # Errors
-    /// The refusal, EINTR when laying out was stopped; the leg is then out if the new device could not take
-    /// its place. A file that was made for it is taken away again, and the configuration is as it was.
+    /// If the device is refused, or with EINTR if laying out was stopped. A file that was created is removed
+    /// again, and the configuration is unchanged; but the leg stays retired if the new device failed after
+    /// that.
     pub fn replace_leg(
         &self,
         leg: usize,
@@ -70,7 +71,8 @@ impl NamedCache {
             }
         };
         let is_same = is_same(&new, old);
-        // One that is of no use takes no leg out. The old device itself is free only when it is.
+        // A new device is opened before the leg is retired, so that an unusable one retires nothing. The old
+        // device can be opened only after that.
         let member = if is_same { None } else { Some(open()?) };
         let room = match CacheConfig::reserve(&config::directory()) {
             Ok(room) => room,
@@ -103,14 +105,14 @@ impl NamedCache {
         Ok(())
     }
 
-    /// Has a new log on the devices that are called `typed` take the place of the present one, which may be
-    /// read-only: everything in that is written back first, while writes of clients go past it. A process
-    /// that is killed in between leaves the old log, which is no longer written, or the new one. Nothing is
-    /// done if the log is there already.
+    /// Replaces the log, which may be read-only, with a new one on the devices `typed`. Everything in the
+    /// present log is destaged first, and writes of clients bypass it meanwhile. A process killed in between
+    /// leaves either the old log, which is no longer written, or the new one. Does nothing if the log is on
+    /// these devices already.
     ///
     /// # Errors
-    /// The refusal, EINTR when it was stopped. Once the present log is no longer written that stays so, until
-    /// this is done again.
+    /// If the devices are refused, or with EINTR if the operation was stopped. A log that is no longer
+    /// written stays so until this is repeated.
     pub fn replace_log(
         &self,
         typed: &[String],
@@ -121,7 +123,7 @@ impl NamedCache {
         let (shown, before) = (self.shown(), self.config().clone());
         let size = size.unwrap_or(Bytes(before.size));
         in_whole_blocks(size)?;
-        // A log that is not written any more cannot say that such a place was written again.
+        // A log that is no longer written cannot record that an unreadable place was overwritten.
         let unreadable = self.device.look(Cache::status).map(|status| status.unreadable).unwrap_or_default();
         if !unreadable.is_empty() {
             return Err(self.not_everything(&shown, &unreadable));
@@ -138,15 +140,16 @@ impl NamedCache {
         let made = guarded(&places, size, permission, Some(before.uuid), &time)?;
         let refused = |error| refused(&shown, &error);
         let directory = config::directory();
-        // For the configuration that names both logs, and the one after that.
+        // Space for the configuration that names both logs, and for the one after it.
         let reserve = || Ok([CacheConfig::reserve(&directory)?, CacheConfig::reserve(&directory)?]);
         let ready =
             self.open_new_log(&places, new, &time, laying_out).and_then(|legs| Ok((legs, reserve()?)));
         let (legs, [room, next_room]) = ready.map_err(|error| without_made(error, made))?;
         self.device.with(Cache::retire_log).map_err(refused)?;
-        self.until_spent(laying_out)?;
+        self.wait_until_spent(laying_out)?;
         let devices = legs.iter().map(|leg| Arc::clone(&leg.device)).collect();
-        // The name stays there if the move fails: the mark on the backing device says which log counts.
+        // The configuration may name the new log even if the move fails: the mark on the backing device
+        // decides which log is valid.
         let named = || {
             drop(room);
             let mut config = self.config();
@@ -163,14 +166,14 @@ impl NamedCache {
         *self.config() = moved.clone();
         drop(next_room);
         moved.save(&directory)?;
-        // A device that cannot be written keeps what it has: it is refused as an older log.
+        // A device that cannot be written keeps its superblocks; it is refused later as an older log.
         for (leg, place) in old.iter().zip(&before.legs) {
             driver::erase(&**leg).map(|()| place.mark_as_free()).unwrap_or_default();
         }
         Ok(())
     }
 
-    /// Opens and lays out the devices of a log to which the cache may move.
+    /// Opens and lays out the devices of a log to which the cache can move.
     fn open_new_log(
         &self,
         places: &[DevicePlace],
@@ -195,7 +198,7 @@ impl NamedCache {
         Ok(legs)
     }
 
-    /// Returns true if it writes a log that takes `size` of each of `places`.
+    /// Returns true if the cache writes a log that uses `size` of each of `places`.
     fn has_log(&self, places: &[DevicePlace], size: Bytes) -> bool {
         let before = self.config().clone();
         let is_there = places.len() == before.legs.len()
@@ -205,7 +208,7 @@ impl NamedCache {
     }
 
     /// Waits until everything in the log is on the backing device.
-    fn until_spent(&self, laying_out: &LayoutObserver<'_>) -> Result<()> {
+    fn wait_until_spent(&self, laying_out: &LayoutObserver<'_>) -> Result<()> {
         let shown = self.shown();
         let ended = self.device.wait_for(|core| {
             let status = core.status();
@@ -238,18 +241,17 @@ impl NamedCache {
         })
     }
 
-    /// Has the log take `size` of each device, which happens after this returns: the status says when. Files
-    /// are made longer and laid out, and the configuration names the size, before the log is told; a process
-    /// that is killed in between leaves longer files, which are no obstacle to open the cache and to do it
-    /// again.
+    /// Grows the log to `size` on each device. The log grows after this returns; the status says when. Files
+    /// are extended and laid out, and the configuration names the size, before the log is told. A process
+    /// killed in between leaves longer files, with which the cache opens and the operation can be repeated.
     ///
     /// # Errors
-    /// If the log would not become larger, or a device has not that much, EINTR when laying out was stopped;
-    /// files are as long and the configuration is as before then.
+    /// If the log would not grow, or a device is too small, or with EINTR if laying out was stopped. The
+    /// files then have their old length, and the configuration is unchanged.
     pub fn grow(&self, size: Bytes, laying_out: &mut LayoutObserver<'_>) -> Result<()> {
         in_whole_blocks(size)?;
         let (shown, CacheConfig { name, legs, size: before, .. }) = (self.shown(), self.config().clone());
-        // An order that was interrupted after that is given again.
+        // An order that was interrupted after the growth is given again.
         if before == size.0 && self.device.look(|core| core.is_grown_to(size)) {
             return Ok(());
         }
@@ -260,16 +262,16 @@ impl NamedCache {
             files.iter().try_for_each(|file| reserve(&file.file, file.part, &file.path, size))?;
             self.device.may_grow(size).map_err(refused)?;
             files.iter().try_for_each(|file| file.lay_out(Bytes(before), size, laying_out))?;
-            self.name_size(size.0)?;
+            self.save_size(size.0)?;
             self.device.grow(size).map_err(refused)
         };
         grow().map_err(|error| {
-            let error = error.after_clearing_up(self.name_size(before));
+            let error = error.after_clearing_up(self.save_size(before));
             files.iter().fold(error, |error, file| error.after_clearing_up(file.undo()))
         })
     }
 
-    /// Returns the files of the log, as they are. A leg that is lost is not asked for room.
+    /// Returns the files of the log with their present lengths. A lost leg is left out.
     fn log_files(&self) -> Result<Vec<LogFile>> {
         let places = self.config().legs.clone();
         let files = self.files().clone();
@@ -283,10 +285,10 @@ impl NamedCache {
         files.map(with_length).collect()
     }
 
-    fn name_size(&self, size: u64) -> Result<()> {
+    fn save_size(&self, size: u64) -> Result<()> {
         let (mut config, directory) = (self.config(), config::directory());
         config.size = size;
-        // A full directory is no obstacle to what it has already.
+        // A configuration that is already there needs no space in a full directory.
         match CacheConfig::load(&directory, &config.name) {
             Ok(there) if there == *config => Ok(()),
             _ => config.save(&directory),
@@ -294,13 +296,13 @@ impl NamedCache {
     }
 }
 
-/// Returns true if both places are one part of the same device or file.
+/// Returns true if both places are the same part of the same device or file.
 fn is_same(new: &DevicePlace, old: &DevicePlace) -> bool {
     let place = |path: &str| std::fs::canonicalize(path).ok();
     new.is_same_part(old) && place(&new.path).is_some_and(|at| Some(at) == place(&old.path))
 }
 
-/// A file of the log that may be made longer, or a part of one, which stays as long as it is.
+/// File of the log that can be extended, or a part of a file, which keeps its length.
 struct LogFile {
     file: Arc<OwnedFd>,
     path: String,
@@ -309,9 +311,9 @@ struct LogFile {
 }
 
 impl LogFile {
-    /// Lays out what a log that takes `used` of it does not use yet of `size`. The superblocks at its end are
-    /// in use wherever that is: they stay, so that they are there if it does not grow. First what is new,
-    /// where room may be missing.
+    /// Lays out the space between `used`, which the log uses already, and `size`. The superblocks at the end
+    /// of the file are in use and are left alone, in case the log does not grow. The new space comes first,
+    /// because that is where the file system may be full.
     fn lay_out(&self, used: Bytes, size: Bytes, laying_out: &mut LayoutObserver<'_>) -> Result<()> {
         let end = self.before.round_down(Bytes(LOG_BLOCK));
         let superblocks = Bytes(end.0.saturating_sub(2 * LOG_BLOCK));
@@ -321,7 +323,7 @@ impl LogFile {
         laying_out.write(&self.file, begin, &self.path, &parts)
     }
 
-    /// Makes it as long as it was. The log has not used the rest.
+    /// Restores the length of the file. The log has not used the rest.
     fn undo(&self) -> Result<()> {
         if self.part.is_some() {
             return Ok(());
@@ -337,8 +339,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns a file of nines that is this long, laid out from `used` to `size`; which whole blocks of it
-    /// are zeroes then.
+    /// Lays out a file of nines of this length from `used` to `size`, and returns the numbers of the blocks
+    /// that are zeroes then.
     fn zeroed(length: u64, used: u64, size: u64) -> Vec<u64> {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
@@ -365,7 +367,7 @@ mod tests {
     #[test]
     fn superblocks_at_the_end_of_a_file_stay_whether_it_becomes_longer_or_not() {
         const BLOCK: u64 = 4096;
-        // The file is as long as the log was; as long as the log is to be; longer than that; and in between.
+        // Length of the file: the log before, the log after, longer than that, and in between.
         assert_eq!(zeroed(16 * BLOCK, 16 * BLOCK, 32 * BLOCK), (16..32).collect::<Vec<_>>());
         assert_eq!(zeroed(32 * BLOCK, 16 * BLOCK, 32 * BLOCK), (16..30).collect::<Vec<_>>());
         assert_eq!(zeroed(64 * BLOCK, 16 * BLOCK, 32 * BLOCK), (16..32).collect::<Vec<_>>());

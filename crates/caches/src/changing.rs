@@ -1,6 +1,5 @@
-//! A change of the log of a cache that is served: files may have to be laid out for it, so it goes on beside
-//! the service. Whoever ordered it gives the same order again and again, and is told each time how far it is,
-//! and at last how it ended.
+//! A change of the log of a served cache, on a thread, because laying out files may take long and the service
+//! goes on. The client repeats its order, and each answer has the progress or, at last, the outcome.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -14,18 +13,19 @@ use plumb_guard::{Error, Result};
 use crate::laying_out::LayoutObserver;
 use crate::served::{CacheOrder, LaidOut};
 
-/// Time that one who asks waits: others are not heard meanwhile. Most changes take less.
+/// Time for which an order waits for the change. Most changes take less; meanwhile no other order is
+/// answered.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
-/// Time within which a repeated request asks how the change ended; a later one asks for a new change.
+/// Time within which a repeated order asks for the outcome; a later one starts a new change.
 const ASKS_AGAIN_WITHIN: Nanos = Nanos::secs(5);
 
-/// A thread that carries out a change. Dropped, it is stopped, and what it has not ended is undone.
+/// Thread that executes a change. Dropping it stops the change and undoes what is incomplete.
 pub(crate) struct Changing {
     order: CacheOrder,
     shared: Arc<SharedChange>,
     outcome: Receiver<Result<()>>,
-    /// Clock that began with the latest request.
-    asked: RealClock,
+    /// Clock that started with the latest order.
+    since_order: RealClock,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -35,7 +35,7 @@ struct SharedChange {
 }
 
 impl Changing {
-    /// Begins the `work` that is ordered, on the device `path`.
+    /// Starts the ordered `work` on the device `path`.
     pub(crate) fn begin(
         order: CacheOrder,
         path: &str,
@@ -48,43 +48,42 @@ impl Changing {
         let laid_out = LaidOut { path: path.to_owned(), done_bytes: 0, size_bytes: 0 };
         let shared = Arc::new(SharedChange { stop: AtomicBool::new(false), laid_out: Mutex::new(laid_out) });
         let (tell, outcome) = channel();
-        let of_thread = Arc::clone(&shared);
+        let shared_with_thread = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("plumb-change".to_owned()).spawn(move || {
             let mut progress = |path: &str, done: Bytes, size: Bytes| {
-                let mut laid_out = of_thread.laid_out.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut laid_out = shared_with_thread.laid_out.lock().unwrap_or_else(PoisonError::into_inner);
                 *laid_out = LaidOut { path: path.to_owned(), done_bytes: done.0, size_bytes: size.0 };
             };
-            let ended = work(&mut LayoutObserver { stop: &of_thread.stop, progress: &mut progress });
-            // Nobody waits any more once it is dropped.
+            let ended = work(&mut LayoutObserver { stop: &shared_with_thread.stop, progress: &mut progress });
+            // The receiver is gone once the change was dropped.
             tell.send(ended).unwrap_or_default();
         });
         let thread = Some(thread.map_err(|error| failed(&error))?);
-        Ok(Self { order, shared, outcome, asked: RealClock::start(), thread })
+        Ok(Self { order, shared, outcome, since_order: RealClock::start(), thread })
     }
 
-    /// Returns true if somebody who gives this order now asks for this change.
+    /// Returns true if a client that gives this order asks about this change.
     pub(crate) fn is_meant_by(&self, order: &CacheOrder) -> bool {
         self.order == *order && self.is_untold()
     }
 
-    /// Returns true if somebody may still wait to be told how it ends.
+    /// Returns true if a client may still ask for the outcome.
     pub(crate) fn is_untold(&self) -> bool {
-        self.is_running() || self.asked.now() < ASKS_AGAIN_WITHIN
+        self.is_running() || self.since_order.now() < ASKS_AGAIN_WITHIN
     }
 
     pub(crate) fn is_running(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// Waits for its end, not for long: how it ended.
+    /// Waits a limited time for the end, and returns the outcome; `None` while the change goes on.
     pub(crate) fn ended(&mut self) -> Option<Result<()>> {
         let ended = self.outcome.recv_timeout(ANSWER_WITHIN);
-        self.asked = RealClock::start();
+        self.since_order = RealClock::start();
         match ended {
             Ok(outcome) => Some(outcome),
             Err(_) if self.is_running() => None,
-            // The change may have ended just after the waiting did. A change that ends without a word has
-            // panicked.
+            // The change may have ended right after the wait. A change without an outcome has panicked.
             Err(_) => Some(self.outcome.try_recv().unwrap_or_else(|_| {
                 let found = "the change of its log failed because of a bug in plumb";
                 Err(Error::new(
@@ -97,7 +96,7 @@ impl Changing {
         }
     }
 
-    /// Returns how far it is.
+    /// Returns the progress of the change.
     pub(crate) fn laid_out(&self) -> LaidOut {
         self.shared.laid_out.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -106,7 +105,7 @@ impl Changing {
 impl Drop for Changing {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
-        // A thread that panicked has said so.
+        // A panic has printed its message already.
         self.thread.take().into_iter().for_each(|thread| drop(thread.join()));
     }
 }

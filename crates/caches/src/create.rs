@@ -1,6 +1,6 @@
-//! A cache is made: its log is laid out and written, its backing device marked, and its configuration kept,
-//! in this order. What fails on the way leaves no cache behind; what a killed process leaves is taken away
-//! later (`new_files`).
+//! Creation of a cache: the log is laid out and written, then the backing device is marked, then the
+//! configuration is saved. A failure leaves no cache behind; the files that a killed process leaves are
+//! removed later (`new_files`).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,38 +24,40 @@ use crate::member::{Member, Spot, new_uuid};
 use crate::new_files::{self, LogToMake};
 use crate::placement::are_different;
 
-/// The unit in which log space becomes free.
+/// Unit in which space in the log is freed.
 pub(crate) const SEGMENT: Bytes = Bytes::mib(4);
 
-/// The cache that is wanted.
+/// Cache to create.
 #[derive(Debug, Clone, Copy)]
 pub struct CreateWanted<'a> {
     /// Name of the cache.
     pub name: &'a str,
-    /// The device to be cached; what is on it stays.
+    /// Name of the device to be cached; its contents stay.
     pub backing: &'a str,
-    /// The devices of the log, or parts of them: what is on them goes, if the guard allows it.
+    /// Names of the devices of the log, or of parts of them. Their contents are overwritten, if the guard
+    /// permits.
     pub legs: &'a [String],
-    /// How several of them share the log.
+    /// Layout of the log on several devices.
     pub layout: Layout,
-    /// The bytes used of each.
+    /// Bytes used of each leg.
     pub size: Bytes,
-    /// The mode in which it is to be served.
+    /// Mode of the cache.
     pub mode: Mode,
-    /// Settings that may be changed later.
+    /// Settings that can be changed later.
     pub tuning: Tuning,
-    /// Permission of the user for the devices of the log, and for a backing device that is one of another
+    /// Permission of the user for the devices of the log, and for a backing device that belongs to another
     /// log.
     pub permission: &'a Permission,
-    /// A cache that the backing device needs, and whose dirty data may be lost.
+    /// UUID of a cache that the backing device needs, and whose dirty data may be lost.
     pub discard_dirty: Option<Uuid>,
 }
 
-/// Makes a cache, which is then known by its name. Without `laying_out` the files of its log are only
-/// reserved, which is quick: for one that does not live long, and never in the mode `protected`.
+/// Creates a cache, which is then known by its name. Without `laying_out` the files of its log are only
+/// reserved, which is quick: suitable for a cache that does not live long, and never for the mode
+/// `protected`.
 ///
 /// # Errors
-/// The refusal, or the system's failure; EINTR when laying out was stopped.
+/// If a device is refused or fails, or with EINTR if laying out was stopped.
 pub fn create(
     directory: &Path,
     wanted: &CreateWanted<'_>,
@@ -77,7 +79,7 @@ pub fn create(
     let is_log = backing.is_log_that_goes(wanted.permission)?;
     let marked = may_be_cached(&backing, wanted.discard_dirty)?;
     let spot = match backing.spot_of_new() {
-        // The end of the log.
+        // The contents of another log may be overwritten, so its last block is free.
         Err(error) if is_log && error.kind() == Kind::Refused => Spot::Block(last_block(&*backing.device)),
         found => found?,
     };
@@ -105,24 +107,24 @@ pub fn create(
     })
 }
 
-/// Facts about the devices of a cache that is to be made.
+/// Devices and settings of a cache to be created.
 struct Plan {
     settings: Settings,
     /// Description of the cached device.
     info: DeviceInfo,
     backing: Member,
-    /// Place of the marker on it.
+    /// Place of the marker on the backing device.
     spot: Spot,
-    /// True if it is one of another log, which goes.
+    /// True if the backing device belongs to another log, which is overwritten.
     is_log: bool,
-    /// Markers on it that go.
+    /// Markers to be removed from the backing device.
     marked: Vec<(Marker, Spot)>,
 }
 
 /// Writes the log on `legs`, then the marker, then the configuration.
 fn write(directory: &Path, wanted: &CreateWanted<'_>, plan: &Plan, legs: &[Member]) -> Result<CacheConfig> {
     let Plan { settings, info, backing, spot, is_log, marked } = plan;
-    // Laying out takes long, and others need not wait for that.
+    // The lock is taken after laying out, which takes long.
     let _alone = CacheConfig::lock_directory(directory)?;
     may_be_named(directory, wanted.name)?;
     let devices: Vec<_> = legs.iter().map(|leg| Arc::clone(&leg.device)).collect();
@@ -159,11 +161,11 @@ fn write(directory: &Path, wanted: &CreateWanted<'_>, plan: &Plan, legs: &[Membe
     config.save(directory).map(|()| config).map_err(unmarked)
 }
 
-/// Returns the markers that go from a device to be cached: all that it bears, of the cache whose data may be
-/// lost.
+/// Returns the markers to be removed from a device to be cached: all of them, if they belong to the cache
+/// whose data may be lost.
 ///
 /// # Errors
-/// The refusal, if it bears one of another cache, or another cache's configuration names it.
+/// If the device has a marker of another cache, or the configuration of another cache names it.
 fn may_be_cached(backing: &Member, discard_dirty: Option<Uuid>) -> Result<Vec<(Marker, Spot)>> {
     let marked = backing.markers()?;
     let by_mark = marked.iter().map(|(marker, _)| marker.cache);
@@ -174,12 +176,13 @@ fn may_be_cached(backing: &Member, discard_dirty: Option<Uuid>) -> Result<Vec<(M
     }
 }
 
-/// Returns the error, with the files that [`guarded`] has made taken away, or as long as before.
+/// Removes the files that [`guarded`] created, restores the length of those that it extended, and returns the
+/// error.
 pub(crate) fn without_made(error: Error, mut made: Vec<OpenedTarget>) -> Error {
     made.iter_mut().fold(error, |error, leg| error.after_clearing_up(leg.remove_if_made()))
 }
 
-/// Refuses a name that is none, or that another cache has.
+/// Refuses an invalid name, and one that another cache has.
 pub(crate) fn may_be_named(directory: &Path, name: &str) -> Result<()> {
     let shown = format!("cache:{name}");
     if !registry::is_name(name) {
@@ -194,7 +197,7 @@ pub(crate) fn may_be_named(directory: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a size of a log that no file would have.
+/// Refuses a size that is not a multiple of the block of a log.
 pub(crate) fn in_whole_blocks(size: Bytes) -> Result<()> {
     let below = size.round_down(Bytes(LOG_BLOCK)).0;
     if below == size.0 {
@@ -208,15 +211,15 @@ pub(crate) fn in_whole_blocks(size: Bytes) -> Result<()> {
     Err(Error::usage("--size", found, format!("say {or}{}", below + LOG_BLOCK)))
 }
 
-/// Makes room on a device whose contents may go for what says which cache it needs, in the last block. What
-/// it says of one stays.
+/// Makes the last block of a device, whose contents may be overwritten, available for a marker. Existing
+/// markers stay.
 ///
 /// # Errors
-/// As [`create`] of the backing device.
+/// The errors of [`create`] for the backing device.
 pub fn clear_place_of_marker(backing: &str, permission: &Permission) -> Result<()> {
     let backing = Member::open(backing, &Time::real())?;
     backing.is_log_that_goes(permission)?;
-    // Only of something else than zeroes or a marker is it an error, which `create` tells, if it stays one.
+    // Only foreign data in the last block is an error here; if it stays, `create` reports it.
     let found = backing.spot_of_new();
     if matches!(found, Ok(Spot::Attribute)) || !backing.markers()?.is_empty() {
         return Ok(());
@@ -225,7 +228,7 @@ pub fn clear_place_of_marker(backing: &str, permission: &Permission) -> Result<(
     if found.is_err() { backing.set_marker(Spot::Block(last_block(&*backing.device)), None) } else { Ok(()) }
 }
 
-/// The backing device says that it needs a cache, or the configuration of that says so.
+/// Returns the refusal of a device that is the backing device of the cache `cache`.
 pub(crate) fn needs(shown: &str, cache: Uuid) -> Error {
     let found = format!(
         "it is the backing device of the cache {cache}, which may hold the only copy of its newest data"
@@ -237,9 +240,9 @@ pub(crate) fn needs(shown: &str, cache: Uuid) -> Error {
     Error::refused(shown, found, remedy)
 }
 
-/// Has the guard judge the devices of the log, which makes files that are missing, and those longer that are
-/// short: these come back. Files that are the log of the cache `own`, and show no sign of another use, may be
-/// written. Block devices are let go again, so that they can be claimed as a cache claims them.
+/// Lets the guard judge the devices of the log, and returns the files that it created or extended. Files that
+/// hold the log of the cache `own`, and nothing else, may be overwritten. Block devices are closed again, so
+/// that the cache can claim them.
 pub(crate) fn guarded(
     legs: &[DevicePlace],
     size: Bytes,
@@ -265,7 +268,7 @@ pub(crate) fn guarded(
     Ok(opened)
 }
 
-/// Refuses a cache of which two devices are the same storage.
+/// Refuses a cache with two devices on the same storage.
 fn are_apart(backing: &Member, legs: &[Member]) -> Result<()> {
     for (number, leg) in legs.iter().enumerate() {
         leg.is_apart_from(backing)?;
@@ -274,7 +277,7 @@ fn are_apart(backing: &Member, legs: &[Member]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the devices of the log, laid out, if they do for the mode.
+/// Opens the devices of the log, checks that they suit the mode, and lays them out.
 fn legs_of(
     wanted: &CreateWanted<'_>,
     places: &[DevicePlace],
@@ -286,7 +289,7 @@ fn legs_of(
     let legs = legs.collect::<Result<Vec<_>>>()?;
     legs.iter().try_for_each(|leg| may_hold_log_of(wanted.mode, &leg.path))?;
     are_apart(&plan.backing, &legs)?;
-    // All of them before anything is written.
+    // Check all devices before anything is written.
     let infos: Vec<_> = legs.iter().map(|leg| leg.device.info()).collect();
     Cache::create(&plan.settings, &infos, &plan.info).map_err(|error| not_made(wanted.name, &error))?;
     legs.iter().try_for_each(|leg| leg.reserve_for_log(wanted.size))?;

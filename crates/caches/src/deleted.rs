@@ -1,5 +1,5 @@
-//! Files of a cache that lose their names while it is served: they, and what only they hold, last as long as
-//! its server.
+//! Files of a served cache that were deleted: they, and the data that only they hold, last until the server
+//! ends.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -14,30 +14,30 @@ use rustix::io::Errno;
 
 use crate::named::NamedCache;
 
-/// Time that a file system may take to say where a name leads, before others who wait for the server.
+/// Time limit for the file system to resolve a name. Orders to the server wait meanwhile.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Returns true if `path` leads to another file than the one that is open, or nowhere. An error of the file
-/// system, as while the server of a share is away, deletes nothing.
+/// Returns true if `path` leads to another file than the open one, or nowhere. Any other error of the file
+/// system, such as an unreachable server, does not count as deletion.
 fn is_deleted(path: &str, file: Option<&Arc<OwnedFd>>) -> bool {
     file.is_some_and(|file| matches!(leads_to(path, file), Ok(false) | Err(Errno::NOENT | Errno::NOTDIR)))
 }
 
 impl NamedCache {
-    /// Returns true if the backing device is a file that is known to have lost its name.
+    /// Returns true if the backing device is a file that is known to be deleted.
     pub(crate) fn is_backing_deleted(&self) -> bool {
         let (path, file) = (self.config().backing.clone(), self.backing.file().cloned());
         self.backing_name.answer(ANSWERS_WITHIN, move || is_deleted(&path, file.as_ref()))
     }
 
-    /// Returns of each device of the log whether it is a file that has lost its name.
+    /// Returns for each device of the log whether it is a deleted file.
     pub(crate) fn deleted_legs(&self) -> Vec<bool> {
         let (files, places) = (self.files().clone(), self.config().legs.clone());
         places.iter().zip(files).map(|(place, file)| is_deleted(&place.path, file.as_ref())).collect()
     }
 
-    /// Returns true if the log, of this `status`, lasts only as long as the server: no leg that is needed has
-    /// its name.
+    /// Returns true if the log lasts only until the server ends: with this `status`, no leg that it needs
+    /// still has its name.
     fn is_log_deleted(&self, status: &Status) -> bool {
         let legs = self.deleted_legs();
         let live = legs.into_iter().zip(&status.legs).filter(|(_, state)| **state == LegState::Live);
@@ -45,7 +45,8 @@ impl NamedCache {
         !deleted.is_empty() && (status.layout != Layout::Mirror || named.is_empty())
     }
 
-    /// Returns why the server must not end now; begins to write back what would be lost with it.
+    /// Returns the reason why the server must not end now, if there is one, and starts to drain a deleted
+    /// log.
     pub(crate) fn stay(&self) -> Option<Stay> {
         if let Some(because) = self.backing_deleted() {
             return Some(Stay { because, passes: false });
@@ -79,7 +80,7 @@ impl NamedCache {
         }
     }
 
-    /// Returns in words that the backing device has lost its name, and what to do; `None` if it has not.
+    /// Returns a message with a remedy if the backing file is deleted.
     pub(crate) fn backing_deleted(&self) -> Option<String> {
         if !self.is_backing_deleted() {
             return None;
@@ -94,11 +95,10 @@ impl NamedCache {
         ))
     }
 
-    /// Stops it as its server ends: a log that lasts only as long is written back before, unless that is cut
-    /// short.
+    /// Stops the cache because its server ends. Drains a deleted log first, unless `is_forced`.
     ///
     /// # Errors
-    /// If that fails, or something is lost with a deleted log.
+    /// If stopping fails, or data is lost with a deleted log.
     pub(crate) fn stop_with_server(&self, is_forced: bool) -> Result<()> {
         let is_log_deleted = || self.device.look(Cache::status).filter(|status| self.is_log_deleted(status));
         if !is_forced && is_log_deleted().is_some() {

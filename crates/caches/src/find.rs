@@ -1,8 +1,8 @@
-//! Finds the devices of a cache by the UUIDs that they bear, whatever the kernel calls them today.
+//! Search for the devices of a cache by the UUIDs on them, independent of their kernel names.
 //!
-//! The configured path is looked at first. If something else is there, or nothing, all block devices are
-//! looked at that nothing stands on (`/sys/class/block/NAME/holders`). One that bears the UUID takes the
-//! place of the configured path; two of them are copies of each other, and neither does.
+//! The configured path is checked first. If it leads nowhere or to something else, all block devices without
+//! holders (`/sys/class/block/NAME/holders`) are checked. A single device with the UUID replaces the
+//! configured path; two of them are copies of each other, and neither is used.
 
 use std::os::fd::AsFd as _;
 use std::path::Path;
@@ -19,15 +19,15 @@ use rustix::io::Errno;
 
 use crate::member::stable_name;
 
-/// Returns `config` with the path at which its backing device is now; the configured one if that is not
+/// Returns `config` with the present path of its backing device, or the configured one if the device is not
 /// found.
 pub(crate) fn backing(config: CacheConfig) -> CacheConfig {
     let backing = now_at(&config.backing, |path| is_backing(path, &config));
     CacheConfig { backing, ..config }
 }
 
-/// Returns `config` with the paths at which the devices of its log are now; the configured one of a device
-/// that is not found.
+/// Returns `config` with the present paths of the devices of its log. A device that is not found keeps its
+/// configured path.
 pub(crate) fn legs(config: CacheConfig) -> CacheConfig {
     let legs = config.legs.iter().enumerate();
     let at = |place: &DevicePlace, path: &str| DevicePlace { path: path.to_owned(), ..place.clone() };
@@ -38,19 +38,20 @@ pub(crate) fn legs(config: CacheConfig) -> CacheConfig {
     CacheConfig { legs, ..config }
 }
 
-/// Returns true if something is at the configured path of the backing device that can be read, and does not
-/// bear the mark of this cache.
+/// Returns true if the configured path of the backing device leads to something readable that does not have
+/// the marker of this cache.
 pub(crate) fn is_stranger_at_backing(config: &CacheConfig) -> bool {
     is_backing(&config.backing, config) == Ok(false)
 }
 
-/// Returns the path of the device that `is_it` recognizes: `path`, if it is there or nowhere else.
+/// Returns the path of the device that `is_it` recognises: `path` itself if the device is there, or nowhere
+/// else.
 fn now_at(path: &str, is_it: impl Fn(&str) -> Result<bool, Errno>) -> String {
     let may_be_elsewhere = match is_it(path) {
         Ok(is_it) => !is_it,
         Err(errno) => [Errno::NOENT, Errno::NXIO, Errno::NODEV].contains(&errno),
     };
-    // Exports and simulated drives have one name.
+    // Only a local device can have more than one path.
     if !may_be_elsewhere || !Path::new(path).is_absolute() {
         return path.to_owned();
     }
@@ -60,7 +61,7 @@ fn now_at(path: &str, is_it: impl Fn(&str) -> Result<bool, Errno>) -> String {
         holders.is_ok_and(|holders| holders.is_empty())
     };
     let names = tree.list("/sys/class/block").unwrap_or_default().into_iter().filter(is_free);
-    // The kernel writes the slash of a device name (cciss/c0d0) so.
+    // The kernel writes the slash in a device name (cciss/c0d0) as `!`.
     let nodes = names.map(|name| format!("/dev/{}", name.replace('!', "/")));
     let found: Vec<_> = nodes.filter(|node| is_it(node) == Ok(true)).collect();
     match &*found {

@@ -1,6 +1,6 @@
-//! The marker of the backing device follows the log, as the cache asks for it. When a device of the log is
-//! lost, a session begins, and nothing is acknowledged until the marker names it: the device that was lost
-//! cannot know that it is stale; by the marker it is refused.
+//! Thread that keeps the marker of the backing device up to date with the log. When a leg is lost, a new
+//! session begins, and no write is acknowledged until the marker names it: the lost leg does not know that it
+//! is stale, and is refused because of the marker.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,7 +11,7 @@ use plumb_cache::driver::CachedDevice;
 
 use crate::witness::Marking;
 
-/// A thread that writes the marker. It ends when this is dropped.
+/// Thread that writes the marker; ends when this is dropped.
 pub(crate) struct Follower {
     device: CachedDevice,
     is_over: Arc<AtomicBool>,
@@ -19,7 +19,7 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// Has `mark` write each mark that `device` asks for, durably.
+    /// Starts the thread, which writes each mark that `device` requests, durably.
     pub(crate) fn start(device: CachedDevice, marking: Arc<Marking>) -> Result<Self> {
         let is_over = Arc::new(AtomicBool::new(false));
         let (followed, ended) = (device.clone(), Arc::clone(&is_over));
@@ -29,7 +29,7 @@ impl Follower {
                 let has_failed = result.is_err();
                 followed.with(|core, now| core.marked(mark, result, now));
                 if has_failed {
-                    // Nothing is written any more.
+                    // After a failure the cache stops, so no further mark is needed.
                     break;
                 }
             }
@@ -42,7 +42,7 @@ impl Follower {
 impl Drop for Follower {
     fn drop(&mut self) {
         self.device.end_marking(&self.is_over);
-        // A thread that panicked has said so.
+        // A panic has printed its message already.
         self.thread.take().into_iter().for_each(|thread| drop(thread.join()));
     }
 }

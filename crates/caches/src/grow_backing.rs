@@ -1,13 +1,13 @@
-//! A backing device that has grown, with all of it cached from then on, while the cache is served or not.
+//! Growth of a cache to the new size of its backing device.
 //!
 //! ```text
 //!   marker without witnesses ──► marker at the new end, with the new size ──► the marker at the old end goes
 //!                                                     ──► superblocks with the new size; clients may use it
 //! ```
 //!
-//! Each step is durable before the next. After a crash the larger of two markers counts, and the log takes
-//! its size: see `Options::grows_backing` of plumb-cache. Nothing beyond the old end is in the log before the
-//! old marker, which lies within the cached device by then, is gone.
+//! Each step is durable before the next. After a crash the larger of two markers is valid, and the log takes
+//! its size: see `Options::grows_backing` of plumb-cache. The log holds nothing beyond the old end until the
+//! old marker, which is then within the cached device, is removed.
 
 use std::sync::Arc;
 
@@ -21,14 +21,14 @@ use crate::named::{NamedCache, refused};
 use crate::witness;
 
 impl NamedCache {
-    /// Takes all of the backing device, which has grown; does nothing if it has not.
+    /// Extends the cache to all of the backing device; does nothing if that has not grown.
     ///
     /// # Errors
-    /// The refusal: its new end is in use, or the log is not written any more. The cache is as large as
-    /// before then.
+    /// If the new end of the device is in use, or the log is no longer written. The cache then keeps its
+    /// size.
     pub fn grow_backing(&self) -> Result<()> {
         let (shown, (marker, spot)) = (self.shown(), self.marking.last());
-        let Some((size, spot)) = self.grown(marker.size, spot)? else { return Ok(()) };
+        let Some((size, spot)) = self.new_extent(marker.size, spot)? else { return Ok(()) };
         let room = CacheConfig::reserve(&config::directory())?;
         let cached = self.backing.part(size);
         let (witnesses, larger) = (witness::ranges(&*cached), Arc::clone(&cached));
@@ -45,9 +45,9 @@ impl NamedCache {
         config.save(&config::directory())
     }
 
-    /// Returns the size that can be cached by now, and the place of the marker then; `None` if it is the size
+    /// Returns the size that can be cached now, and the place of its marker; `None` if the size is still
     /// `before`.
-    fn grown(&self, before: Bytes, spot: Spot) -> Result<Option<(Bytes, Spot)>> {
+    fn new_extent(&self, before: Bytes, spot: Spot) -> Result<Option<(Bytes, Spot)>> {
         let size = self.backing.cached(spot.place()).info().size;
         self.backing.is_not_smaller(size, before)?;
         if size == before {
@@ -60,7 +60,7 @@ impl NamedCache {
         Ok(Some((size, spot)))
     }
 
-    /// Takes away the markers of this cache that lie within the cached device: it has grown.
+    /// Removes the markers of this cache that lie within the cached device, left by an interrupted growth.
     pub(crate) fn clear_left_markers(&self) -> Result<()> {
         let (last, _) = self.marking.last();
         let is_within = |(marker, spot): &(Marker, Spot)| {

@@ -1,5 +1,5 @@
-//! `cache:backing=sim:MODEL,log=sim:MODEL,size=1GiB`: a cache over simulated drives, for tries. It is made
-//! when it is opened and gone with the process.
+//! A cache over simulated drives for experiments, `cache:backing=sim:MODEL,log=sim:MODEL,size=1GiB`: created
+//! when opened, and gone with the process.
 
 use std::str::FromStr as _;
 use std::sync::Arc;
@@ -16,18 +16,18 @@ use plumb_sim::kernel::{self, Flushes};
 use crate::create::SEGMENT;
 use crate::named::{NamedCache, options_of};
 
-/// How such a cache is typed; for messages.
+/// Syntax of the name, for messages.
 const TYPED_AS: &str = "write it as in \
                         cache:backing=sim:nearline-4tb,log=sim:plp-nvme-ssd,size=1GiB,mode=write-back; \
                         several log= are a mirror, or with layout=stripe a stripe";
 
-/// A cache that is open as a target.
+/// Cache that is open as a target.
 #[derive(Clone)]
 pub(crate) struct InlineCache {
     pub(crate) device: CachedDevice,
-    /// Counters of simulated members.
+    /// Counters of the simulated drives.
     pub(crate) counters: Option<Arc<dyn StorageCounters>>,
-    /// The named cache, if the cache has a name; it keeps its mark.
+    /// Cache that keeps its marker up to date, if it is a named one.
     pub(crate) named: Option<Arc<NamedCache>>,
 }
 
@@ -39,8 +39,8 @@ struct TypedCache {
     layout: Layout,
 }
 
-/// Returns the simulated drives that a cache is typed with, the backing device first; `None` if it is no such
-/// name.
+/// Returns the simulated drives in the name of a cache, the backing device first; `None` if the name has
+/// none.
 pub fn drives_of(name: &Name) -> Option<Vec<Name>> {
     let Name::Scheme { scheme: Scheme::Cache, rest } = name else { return None };
     let typed = TypedCache::parse(&name.to_string(), rest).ok()?;
@@ -81,20 +81,20 @@ impl TypedCache {
     }
 }
 
-/// Returns a value by its name in documents.
+/// Parses a value by its name in documents.
 pub(crate) fn word<T: serde::de::DeserializeOwned>(value: &str) -> Option<T> {
     serde_json::from_value(serde_json::Value::String(value.to_owned())).ok()
 }
 
-/// Makes the cache that is typed. Its drives register with the clock before it does.
+/// Creates the cache of this name. Its drives register with the clock before the cache does.
 pub(crate) fn make(name: &Name, rest: &str, time: &Time) -> Result<InlineCache> {
     let shown = name.to_string();
     let failed = |error: plumb_block::Error| Error::device(&shown, &error);
     let typed = TypedCache::parse(&shown, rest)?;
     let open = |name: &Name| {
-        // A drive of its own for each, also where two are typed alike.
+        // Each drive is a separate one, even if two have the same name.
         let mut options = FileOptions::write_direct().shared();
-        // The drives of a cache see what it asks of them.
+        // The drives receive the cache's flushes unchanged.
         options.opening.raw_flush = true;
         let wanted = TargetRequest { name: name.clone(), intent: Intent::WRITE, options };
         let opened = open_all(&[wanted], &Permission::default(), time)?.pop();
@@ -114,17 +114,17 @@ pub(crate) fn make(name: &Name, rest: &str, time: &Time) -> Result<InlineCache> 
     Ok(InlineCache { device, counters: Some(Arc::new(All(counters))), named: None })
 }
 
-/// Returns the cache as a target.
+/// Wraps the cache as a target.
 pub(crate) fn describe(want: &TargetRequest, made: InlineCache, time: &Time) -> Result<OpenedTarget> {
     let example = "backing=sim:MODEL?size=";
     let device = kernel::above(Arc::new(made.device), time, Flushes::Raw);
     in_this_process(want, device, made.counters, Words { what: "its backing device", example })
 }
 
-/// Opens a cache over simulated drives as a target, with the cache itself, which tells how it is.
+/// Opens a cache over simulated drives as a target. Returns the cache beside it, for its status.
 ///
 /// # Errors
-/// If it is typed wrongly, or its drives are too small.
+/// If the name is invalid, or the drives are too small.
 pub fn open_simulated(name: &Name, time: &Time) -> Result<(OpenedTarget, CachedDevice)> {
     let shown = name.to_string();
     let Name::Scheme { scheme: Scheme::Cache, rest } = name else {
@@ -140,7 +140,7 @@ pub fn open_simulated(name: &Name, time: &Time) -> Result<(OpenedTarget, CachedD
     Ok((describe(&want, made, time)?, cache))
 }
 
-/// The counters of all drives of a cache, the log first.
+/// Counters of all drives of a cache, the log first.
 struct All(Vec<Arc<dyn StorageCounters>>);
 
 impl StorageCounters for All {

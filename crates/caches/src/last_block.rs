@@ -1,5 +1,5 @@
-//! Check that the contents of a device leave its last block free, where a cache marks the device that needs
-//! it: the cached device ends before it.
+//! Checks and clears the last block of a device, where the marker of a cache goes. The cached device ends
+//! before that block.
 
 use plumb_block::{BufferMut, Lba, LbaRange, Payload, Pool, PoolShape, Request, Tag};
 use plumb_cache::driver::carry_out;
@@ -10,10 +10,10 @@ use plumb_guard::{Error, Result};
 
 use crate::member::Member;
 
-/// How many blocks of a device say which file system is on it, and where that ends.
+/// Number of blocks at the start of a device that hold the signatures and the size of its file system.
 const FRONT: u64 = 17;
 
-/// Refuses a device whose contents may reach into its last block.
+/// Refuses a device whose contents may extend into its last block.
 pub(crate) fn is_left_free(member: &Member) -> Result<()> {
     let (size, limit) = (member.device.info().size, member.cached(MarkerPlace::LastBlock).info().size);
     let front = carry_out(&*member.device, front(member, Request::read_into))
@@ -39,7 +39,7 @@ pub(crate) fn is_left_free(member: &Member) -> Result<()> {
     Err(Error::refused(&member.shown, found, remedy))
 }
 
-/// Zeroes what says that there is a file system, durably.
+/// Zeroes the signatures of a file system, durably.
 pub(crate) fn take_off(member: &Member) -> plumb_block::Result<()> {
     let zeroes = |tag, range, mut buffer: BufferMut| {
         buffer.fill(0);
@@ -49,7 +49,7 @@ pub(crate) fn take_off(member: &Member) -> plumb_block::Result<()> {
     carry_out(&*member.device, requests).map(drop)
 }
 
-/// Returns a request for each block of the front.
+/// Returns a request for each of the first [`FRONT`] blocks.
 fn front(member: &Member, request: impl Fn(Tag, LbaRange, BufferMut) -> Request) -> Vec<Request> {
     let info = member.device.info();
     let (nlb, count) = (BLOCK.0 / info.logical_block.0, FRONT.min(info.size.0 / BLOCK.0));

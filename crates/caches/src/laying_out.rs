@@ -1,12 +1,12 @@
-//! A log that is a file is written out with zeroes before it is used.
+//! Laying out a log that is a file: zeroes are written to all of it before it is used.
 //!
-//! Of a block that was only reserved its file system notes that it was written only with the next flush.
-//! Without that note it reads as zeroes, though the disk has kept what was written: in the mode `protected`,
-//! in which no flush goes to the log, a power cut would take back what was acknowledged. In every mode these
-//! notes would go with the flushes of the first lap.
+//! For a block that was only reserved, the file system records with the next flush that it was written;
+//! without that record it reads as zeroes. In the mode `protected`, which sends no flush to the log, a power
+//! cut would so undo acknowledged writes. In the other modes the records would slow the flushes of the first
+//! lap.
 //!
-//! A file system that never writes in place makes such a note at each write. No file there holds the log of a
-//! protected cache.
+//! A file system that never writes in place needs such a record for each write, so a file there cannot hold
+//! the log of a protected cache.
 
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::Path;
@@ -22,8 +22,8 @@ use rustix::io::Errno;
 
 use crate::placement::keeps_unflushed;
 
-/// The file systems that write elsewhere what is overwritten, by what statfs(2) says of them (linux/magic.h,
-/// and the sources of ZFS and bcachefs).
+/// File systems that write overwritten data elsewhere, by `f_type` of statfs(2) (linux/magic.h, and the
+/// sources of ZFS and bcachefs).
 const ELSEWHERE: [(u64, &str); 5] = [
     (0x9123_683e, "btrfs"),
     (0x2fc1_2fc1, "zfs"),
@@ -32,17 +32,17 @@ const ELSEWHERE: [(u64, &str); 5] = [
     (0x3434, "nilfs2"),
 ];
 
-/// Observer of the files of a log being laid out, which may also stop that.
+/// Progress callback and stop flag of laying out.
 pub struct LayoutObserver<'a> {
-    /// Set by somebody else to stop: it then ends with EINTR.
+    /// Stop flag: laying out ends with EINTR once it is set.
     pub stop: &'a AtomicBool,
     /// Progress callback: file, bytes written, total bytes.
     pub progress: &'a mut dyn FnMut(&str, Bytes, Bytes),
 }
 
 impl LayoutObserver<'_> {
-    /// Writes zeroes to these ranges of a file, or of a part that begins at byte `begin`, in this order, and
-    /// makes them durable. On an error the file stays as it is then.
+    /// Writes zeroes to these ranges of a file, in this order, and makes them durable. Ranges count from byte
+    /// `begin`. After an error the file is not restored.
     pub(crate) fn write(
         &mut self,
         file: &OwnedFd,
@@ -50,7 +50,7 @@ impl LayoutObserver<'_> {
         shown: &str,
         ranges: &[(Bytes, Bytes)],
     ) -> Result<()> {
-        // By its descriptor, so that it is this very file, whatever its name leads to by now.
+        // The path of the descriptor leads to this file, even if its name now leads elsewhere.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let size = ranges.iter().map(|(from, to)| *to - *from).sum();
         let mut before = Bytes(0);
@@ -66,8 +66,8 @@ impl LayoutObserver<'_> {
     }
 }
 
-/// Takes up `size` bytes of room for a file, or for a part of it, and makes it that long if it is shorter, so
-/// that a full file system is found before anything is written. If there is no room it is as long as before.
+/// Allocates `size` bytes for a file, or for a part of it, and extends a shorter file, so that a full file
+/// system is found before anything is written. After an error the file has its old length.
 pub(crate) fn reserve(file: &OwnedFd, part: Option<ByteExtent>, shown: &str, size: Bytes) -> Result<()> {
     let failed = |errno| Error::os(shown, "allocate", errno);
     if let Some(part) = part {
@@ -79,25 +79,25 @@ pub(crate) fn reserve(file: &OwnedFd, part: Option<ByteExtent>, shown: &str, siz
     let before = rustix::fs::fstat(file).map_err(failed)?.st_size.cast_unsigned();
     match plumb_linux::space::reserve(file, Bytes(0)..size) {
         Ok(()) => Ok(()),
-        // Where the file system cannot promise room, laying out finds out.
+        // If the file system cannot reserve space, laying out finds out.
         Err(Errno::OPNOTSUPP) => rustix::fs::ftruncate(file, before.max(size.0)).map_err(failed),
-        // A failed fallocate keeps the room that it could allocate, so the file gets its old length back.
+        // A failed fallocate keeps the space that it allocated, so the old length is restored.
         Err(errno) => rustix::fs::ftruncate(file, before).map_err(failed).and(Err(failed(errno))),
     }
 }
 
-/// Returns the configuration with another mode.
+/// Returns the configuration with this mode.
 ///
 /// # Errors
-/// The refusal, if it is `protected` and a device of the log does not do for that.
+/// If the mode is `protected` and a device of the log does not suit it.
 pub fn in_mode(config: CacheConfig, mode: Mode) -> Result<CacheConfig> {
     config.legs.iter().try_for_each(|leg| may_hold_log_of(mode, &leg.path))?;
     Ok(CacheConfig { mode, ..config })
 }
 
-/// Refuses the mode `protected` over what loses with the power what it has acknowledged, and over a file on a
-/// file system that never writes in place. Other file systems are taken at their word, and what is not there
-/// is not looked at.
+/// Refuses the mode `protected` for a leg that loses acknowledged writes with the power, and for a file on a
+/// file system that never writes in place. Other file systems are trusted, and missing devices are not
+/// checked.
 pub(crate) fn may_hold_log_of(mode: Mode, leg: &str) -> Result<()> {
     let is_file = |stat: rustix::fs::Stat| FileType::from_raw_mode(stat.st_mode).is_file();
     if mode != Mode::Protected || !rustix::fs::stat(leg).is_ok_and(is_file) {
@@ -113,7 +113,7 @@ pub(crate) fn may_hold_log_of(mode: Mode, leg: &str) -> Result<()> {
     Err(Error::refused(leg, found, remedy))
 }
 
-/// Returns the name of the file system, if what is overwritten in it goes elsewhere.
+/// Returns the name of the file system if it writes overwritten data elsewhere.
 fn writes_elsewhere(kind: u64) -> Option<&'static str> {
     ELSEWHERE.iter().find(|(magic, _)| *magic == kind & 0xffff_ffff).map(|(_, name)| *name)
 }

@@ -1,4 +1,4 @@
-//! Leg of a log that a device is, by its superblocks.
+//! The superblocks of a device: which leg of which log it is.
 
 use plumb_block::{Bytes, Payload, Pool, PoolShape, Request, Tag};
 use plumb_cache::driver::carry_out;
@@ -11,15 +11,15 @@ use rustix::io::Errno;
 
 use crate::member::Member;
 
-/// Returns the leg that this device is, and of which log; `None` if it belongs to no log.
+/// Returns the leg that this device is, with its log; `None` if it belongs to no log.
 ///
 /// # Errors
-/// If there is no memory, or a later version of plumb wrote the log.
+/// If memory is short, or a later version of plumb wrote the log.
 pub(crate) fn leg_of(member: &Member) -> Result<Option<Leg>> {
     let shape = PoolShape { buffer: Bytes(LOG_BLOCK), count: 2, alignment: Bytes(LOG_BLOCK) };
     let pool = Pool::new(shape).map_err(|error| Error::device(&member.shown, &error))?;
     let read = |range| Some(Request::read_into(Tag(0), range, pool.take(Bytes(LOG_BLOCK))?));
-    // Any may be torn.
+    // Each copy may be torn, so all are read.
     let mut found = None;
     for request in Cache::superblocks_of(&member.device.info()).into_iter().filter_map(read) {
         for payload in carry_out(&*member.device, [request]).unwrap_or_default() {
@@ -35,8 +35,8 @@ pub(crate) fn leg_of(member: &Member) -> Result<Option<Leg>> {
     Ok(found)
 }
 
-/// Returns false if nothing is at `place`, or something that does not begin as a device of a log. One that
-/// cannot be read may be a device of a log, and so may an export.
+/// Returns false if nothing is at `place`, or something that is certainly not a device of a log. An
+/// unreadable device or an export may be one.
 pub(crate) fn is_there(place: &DevicePlace) -> bool {
     let is_export = || Name::parse(&place.path).is_ok_and(|name| network::is_meant(&name));
     is_export() || !matches!(leg_at(place), Ok(None) | Err(Errno::NOENT))

@@ -1,5 +1,6 @@
-//! Write-back caches: made, found again by their name, opened over their devices, and told what only a cache
-//! can be told.
+//! Write-back caches as named objects: creating, finding and opening them, serving them, and the orders that
+//! only a cache accepts. The cache itself is `plumb-cache`, its configuration and marker are in
+//! `plumb-guard`, and the server is in `plumb-serve`.
 //!
 //! ```text
 //!   cache:NAME ──► config  (a small JSON, by name)  ──► member (legs and backing, alone, past the page cache)
@@ -10,12 +11,12 @@
 //! ```
 //!
 //! Invariants:
-//! - a leg or a backing device is opened by one process: a block device is claimed (O_EXCL), a file is locked
-//!   (flock(2)); of a leg that is a part of a device the part is locked, and the claim is shared with those
-//!   who use other parts ([`plumb_linux::shared_claim`]);
-//! - the backing device says which cache it needs from before the cache is served until it is detached;
-//! - a cache is opened only over the backing device and the log that name each other, and with a log no older
-//!   than the last that was served.
+//! - A leg or a backing device is open in one process only: a block device is claimed (`O_EXCL`), a file is
+//!   locked (flock(2)). For a leg that is a part of a device the part is locked, and the claim is shared with
+//!   the processes that use other parts ([`plumb_linux::shared_claim`]).
+//! - The backing device names the cache that it needs, from before the cache is served until it is detached.
+//! - A cache opens only if its backing device and its log name each other, and the log is no older than the
+//!   last one that was served.
 
 mod adopt;
 mod change;

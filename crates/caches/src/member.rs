@@ -1,8 +1,7 @@
-//! A device of a cache whose contents are to be kept: opened alone, past the page cache, and refused while
-//! somebody else uses it.
+//! A device of a cache: opened exclusively and with direct I/O, and refused while in use elsewhere.
 //!
-//! The guard of targets asks whether contents may go. Here they stay, so a file system on a backing device is
-//! no reason to refuse; that it is mounted is.
+//! The guard of targets protects contents. The contents of a cache's device stay, so a file system on a
+//! backing device is allowed, but a mounted one is not.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -37,20 +36,20 @@ use rustix::io::Errno;
 use crate::laying_out::{LayoutObserver, reserve};
 use crate::part::Part;
 
-/// Time that a claim is waited for which somebody has just taken.
+/// Time to wait for a claim that another process has just taken.
 const CLAIM_WITHIN: Nanos = Nanos::secs(1);
 
-/// The place of a marker.
+/// Place of a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spot {
-    /// The attribute of a file.
+    /// Attribute of a file.
     Attribute,
-    /// The block that begins at this byte.
+    /// Block that begins at this byte.
     Block(u64),
 }
 
 impl Spot {
-    /// Returns the word of a configuration for it.
+    /// Returns the value for the configuration.
     pub(crate) const fn place(self) -> MarkerPlace {
         match self {
             Self::Attribute => MarkerPlace::Attribute,
@@ -59,47 +58,48 @@ impl Spot {
     }
 }
 
-/// Contents and names of a device of a cache.
+/// Contents and identities of a device.
 pub(crate) struct Nature {
     pub(crate) contents: Contents,
-    /// Names of the device by which the user may allow its destruction.
+    /// Names by which the user may permit overwriting the device.
     identities: Vec<String>,
 }
 
-/// A device of a cache, open.
+/// Open device of a cache.
 pub struct Member {
-    /// The device, as long as it is.
+    /// The device.
     pub device: Arc<dyn Device>,
-    /// Name of the device as it was given, for people.
+    /// Name of the device as typed, for messages.
     pub shown: String,
-    /// How it is found again: of a block device below /dev/disk/by-id, where there is such a name.
+    /// Path by which the device is found again: for a block device below /dev/disk/by-id, if it has a name
+    /// there.
     pub path: String,
-    /// The part of it that this is; `None`: all of it.
+    /// Part of the device that is used; `None`: all of it.
     part: Option<ByteExtent>,
     is_block: bool,
-    /// Place of a file or a block device.
+    /// Location of a file or a block device.
     located: Option<LocatedName>,
-    /// Contents and names, once somebody has asked.
+    /// Contents and identities, read on first use.
     nature: OnceLock<Nature>,
-    /// Descriptor of a file or a block device: open as the device is, and locked for as long as it lives. It
-    /// is used for attributes only.
+    /// Descriptor of a file or a block device, with the device's access mode, which holds the lock. Used only
+    /// for attributes.
     held: Option<Arc<OwnedFd>>,
 }
 
 impl Member {
-    /// Opens what is called `typed`.
+    /// Opens the device `typed`.
     ///
     /// # Errors
-    /// The refusal, if it is in use, read-only or missing; the system's failures.
+    /// If the device is in use, read-only or missing, or opening fails.
     pub fn open(typed: &str, time: &Time) -> Result<Self> {
         Self::opened(&DevicePlace::whole(typed), Intent::WRITE, time)
     }
 
-    /// Opens a device of a log. One that is read-only, or on a file system that is, is opened to be read:
-    /// writes to it fail, and the log is written back.
+    /// Opens a device of a log. A read-only device, or a file on a read-only file system, is opened for
+    /// reading: writes to it fail, and the cache then drains the log.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// The errors of [`open`](Self::open).
     pub(crate) fn of_log(place: &DevicePlace, intent: Intent, time: &Time) -> Result<Self> {
         match Self::opened(place, intent, time) {
             Err(error) if error.is_read_only() => Self::opened(place, Intent::READ, time),
@@ -107,10 +107,10 @@ impl Member {
         }
     }
 
-    /// Opens the device at `place`, or the part of it; one that is only to be read may be read-only.
+    /// Opens the device at `place`, or the part of it; for reading, it may be read-only.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// The errors of [`open`](Self::open).
     pub(crate) fn opened(place: &DevicePlace, intent: Intent, time: &Time) -> Result<Self> {
         let (name, part) = (Name::parse(&place.path)?, place.part);
         if matches!(name, Name::Scheme { .. }) {
@@ -133,7 +133,7 @@ impl Member {
                 return Err(Error::usage(&located.shown, "it cannot be opened", remedy));
             }
         };
-        // The number of a device, which only its node has.
+        // Only a device node has a device number.
         let is_block = key.node != 0;
         let exclusive = if is_block && part.is_none() { OFlags::EXCL } else { OFlags::empty() };
         let (access, options) = match intent.writes {
@@ -146,7 +146,8 @@ impl Member {
             let shared = part.filter(|_| is_block).map(|_| claim_shared(&located, key, access, &held));
             Ok((held, shared.transpose()?.map(Arc::new)))
         });
-        // Once nobody can claim it any more. A use that is known says more than the claim that failed.
+        // Uses are read after the claim, so that no new one can appear. A known use explains more than a
+        // failed claim.
         let found = uses(&machine, &located, looked_at.as_fd())?;
         judge(&located.shown, &found, intent)?;
         let (held, claim) = claimed?;
@@ -171,8 +172,8 @@ impl Member {
         Ok(Self { device, shown, path, part, is_block, located, nature, held })
     }
 
-    /// Returns what the kernel does not know: a simulated drive, an export. Whether it may be written is for
-    /// whoever serves it to say.
+    /// Opens a device that the kernel does not know: a simulated drive or an export. Its server decides
+    /// whether it may be written.
     fn open_unlocated(name: &Name, time: &Time) -> Result<Self> {
         let wanted = TargetRequest {
             name: name.clone(),
@@ -197,10 +198,10 @@ impl Member {
         })
     }
 
-    /// Returns its contents and names, as they are when this is first asked.
+    /// Returns the contents and identities as of the first call.
     ///
     /// # Errors
-    /// The system's.
+    /// If reading them fails.
     pub(crate) fn nature(&self) -> Result<&Nature> {
         let (Some(located), Some(held), None) = (&self.located, &self.held, self.nature.get()) else {
             return Ok(self
@@ -216,11 +217,10 @@ impl Member {
         Ok(self.nature.get_or_init(|| Nature { contents, identities }))
     }
 
-    /// Refuses this one and `other` if writing to one changes the other: two names of one device, two loop
-    /// devices over one file.
+    /// Refuses two devices with common storage: two names of one device, or two loop devices over one file.
     ///
     /// # Errors
-    /// The refusal; the system's failures.
+    /// If they have common storage, or checking fails.
     pub(crate) fn is_apart_from(&self, other: &Self) -> Result<()> {
         let (Some(own), Some(held)) = (&self.held, &other.held) else { return Ok(()) };
         let own = PartOfFile { file: own.as_fd(), part: self.part };
@@ -231,15 +231,15 @@ impl Member {
         Err(Error::refused(&self.shown, found, "name different devices or files"))
     }
 
-    /// Returns where it is found again.
+    /// Returns the place by which the device is found again.
     pub(crate) fn place(&self) -> DevicePlace {
         DevicePlace { path: self.path.clone(), part: self.part }
     }
 
-    /// Checks that what can be cached of it, `size`, is not less than was cached `before`.
+    /// Checks that the size that can be cached is not smaller than `before`, the cached size.
     ///
     /// # Errors
-    /// The refusal.
+    /// If it is smaller.
     pub(crate) fn is_not_smaller(&self, size: Bytes, before: Bytes) -> Result<()> {
         if size >= before {
             return Ok(());
@@ -249,22 +249,23 @@ impl Member {
         Err(Error::refused(&self.shown, found, "restore its size"))
     }
 
-    /// Returns whether it is a file, and holds the log of a cache and nothing else.
+    /// Returns true if the device is a file that holds the log of a cache and nothing else.
     pub(crate) fn is_log_file(&self) -> bool {
         !self.is_block && self.nature().is_ok_and(|nature| nature.contents.is_log())
     }
 
-    /// Returns whether it is one of the log of a cache, which goes as `permission` says.
+    /// Returns true if the device belongs to the log of a cache, and `permission` allows overwriting it.
     ///
     /// # Errors
-    /// The refusal, if it is one and was not named to be destroyed.
+    /// If it belongs to a log and was not named to be destroyed.
     pub(crate) fn is_log_that_goes(&self, permission: &Permission) -> Result<bool> {
         let Nature { contents, identities } = self.nature()?;
         judge_cached(&self.shown, contents, identities, permission)?;
         Ok(contents.is_of_a_log())
     }
 
-    /// Returns what is allowed for the others, of which each word must name one.
+    /// Returns the permission without the names of this device, because each word must name one of the other
+    /// devices.
     pub(crate) fn without_own_name(&self, permission: &Permission) -> Result<Permission> {
         let identities = &self.nature()?.identities;
         let is_own = |typed: &String| Permission::is_one_of(typed, identities);
@@ -272,8 +273,8 @@ impl Member {
         Ok(Permission { destroy, ..permission.clone() })
     }
 
-    /// Returns the markers of the device, wherever they are, that of the latest session first: of one cache,
-    /// unless it was copied or cached in two ways.
+    /// Returns all markers of the device, that of the latest session first. They name one cache, unless the
+    /// device was copied or cached in two ways.
     pub(crate) fn markers(&self) -> Result<Vec<(Marker, Spot)>> {
         let attribute = self.attribute()?.flatten().map(|marker| (marker, Spot::Attribute));
         let found = DeviceSource::open(&*self.device)
@@ -283,23 +284,23 @@ impl Member {
             })?;
         let in_blocks = found.into_iter().map(|InBlock { marker, at }| (marker, Spot::Block(at)));
         let mut found: Vec<_> = attribute.into_iter().chain(in_blocks).collect();
-        // The larger of two of one session was written later, when the device grew.
+        // The larger of two markers of one session was written later, when the device grew.
         found.sort_by_key(|(marker, _)| std::cmp::Reverse((marker.mark.session, marker.size)));
         Ok(found)
     }
 
-    /// Returns the caches whose configuration names this device as the one that they cache.
+    /// Returns the caches whose configuration names this device as their backing device.
     pub(crate) fn known_caches(&self) -> Vec<CacheConfig> {
         self.held.as_ref().map_or_else(Vec::new, |file| known::of_backing(file.as_fd(), known::all()))
     }
 
-    /// Takes away every marker of this cache, durably.
+    /// Removes every marker of the cache `cache`, durably.
     pub(crate) fn unmark(&self, cache: Uuid) -> Result<()> {
         let own = self.markers()?.into_iter().filter(|(marker, _)| marker.cache == cache);
         own.into_iter().try_for_each(|(_, spot)| self.set_marker(spot, None))
     }
 
-    /// Returns the marker in the attribute of a file; `None` where it can have none.
+    /// Returns the marker in the attribute of a file; the outer `None` if the device cannot have attributes.
     fn attribute(&self) -> Result<Option<Option<Marker>>> {
         let Some(file) = self.file() else { return Ok(None) };
         match Marker::of_file(file.as_fd()) {
@@ -315,10 +316,10 @@ impl Member {
         }
     }
 
-    /// Returns the place at which a new cache has the device say that it needs it.
+    /// Returns the place for the marker of a new cache.
     ///
     /// # Errors
-    /// The refusal, where that is in use.
+    /// If that place is in use.
     pub(crate) fn spot_of_new(&self) -> Result<Spot> {
         if self.attribute()?.is_some() {
             return Ok(Spot::Attribute);
@@ -335,7 +336,7 @@ impl Member {
         }
     }
 
-    /// Writes the marker, or takes it away, durably.
+    /// Writes the marker, or removes it, durably.
     pub(crate) fn set_marker(&self, spot: Spot, marker: Option<&Marker>) -> Result<()> {
         match (spot, &self.held) {
             (Spot::Attribute, Some(file)) => Marker::set_on_file(marker, file).map_err(|error| {
@@ -348,17 +349,17 @@ impl Member {
         }
     }
 
-    /// Returns the device that is cached: without the marker, if that is on it.
+    /// Returns the device that is cached: without the marker's block, if the marker is on the device.
     pub(crate) fn cached(&self, place: MarkerPlace) -> Arc<dyn Device> {
         let info = self.device.info();
         self.part(match place {
-            // A file may end within a block, which no request reaches.
+            // A file may end within a block, which no request can reach.
             MarkerPlace::Attribute => info.size.round_down(info.logical_block),
             MarkerPlace::LastBlock => Bytes(info.size.0.saturating_sub(BLOCK.0)).round_down(BLOCK),
         })
     }
 
-    /// Returns the first `size` of the device, which stay these when it grows.
+    /// Returns the first `size` bytes as a device, whose size stays fixed when the device grows.
     pub(crate) fn part(&self, size: Bytes) -> Arc<dyn Device> {
         Arc::new(Part { device: Arc::clone(&self.device), first: Lba(0), size })
     }
@@ -368,17 +369,17 @@ impl Member {
         self.held.as_deref()
     }
 
-    /// Returns the file, if it is one: read-write.
+    /// Returns the descriptor of a file; `None` for any other device.
     pub(crate) fn file(&self) -> Option<&Arc<OwnedFd>> {
         self.held.as_ref().filter(|_| !self.is_block)
     }
 
-    /// Takes up the room that a log takes of a file.
+    /// Allocates the space of a log in a file.
     pub(crate) fn reserve_for_log(&self, size: Bytes) -> Result<()> {
         self.file().map_or(Ok(()), |file| reserve(file, self.part, &self.shown, size))
     }
 
-    /// Lays out what a log takes of a file. It is the medium of no drive from then on.
+    /// Lays out the space of a log in a file, and removes the file's mark as a drive's medium.
     pub(crate) fn take_for_log(
         &self,
         size: Bytes,
@@ -397,8 +398,7 @@ impl Member {
     }
 }
 
-/// Locks the device or file that `held` is open on, or the part of it that is meant, which others may not use
-/// then; other parts they may.
+/// Locks the device or file open as `held`, or the used part of it. Other processes may use other parts.
 fn lock(located: &LocatedName, held: &OwnedFd, intent: Intent) -> Result<()> {
     let is_taken = match located.part {
         None => rustix::fs::flock(held, FlockOperation::NonBlockingLockExclusive).is_ok(),
@@ -413,12 +413,13 @@ fn lock(located: &LocatedName, held: &OwnedFd, intent: Intent) -> Result<()> {
     if is_taken { Ok(()) } else { Err(Error::refused(&located.shown, HELD, remedy)) }
 }
 
-/// Claims the block device of which a part is used (O_EXCL), together with those who use other parts.
+/// Claims a block device of which a part is used (`O_EXCL`), together with the processes that use other
+/// parts.
 fn claim_shared(located: &LocatedName, key: Key, access: OFlags, held: &OwnedFd) -> Result<OwnedFd> {
     let flags = access | OFlags::NONBLOCK | OFlags::EXCL;
     let open = || open_same(&located.path, &located.shown, flags, key);
     let offer = |claim| shared_claim::offer(&claim).map(|()| claim);
-    // Whoever has it may be about to offer it, or to let it go.
+    // The holder may be about to offer the claim, or to release it.
     let claimed = retry_until(CLAIM_WITHIN, || match open() {
         Ok(claim) => Some(offer(claim)),
         Err(_) => shared_claim::copy(held.as_fd()).transpose(),
@@ -441,14 +442,14 @@ fn not_shared(located: &LocatedName, error: &std::io::Error) -> Error {
     )
 }
 
-/// Returns a part of a device, locked for as long as it lives.
+/// Returns a part of a device, which keeps the lock while it lives.
 fn part_of(device: Arc<dyn Device>, part: ByteExtent, held: &Arc<OwnedFd>) -> Arc<dyn Device> {
     let first = Lba(part.offset / device.info().logical_block.0);
     let device = Part { device, first, size: Bytes(part.length) };
     Arc::new(KeepingDevice { device, _kept: Arc::clone(held) })
 }
 
-/// Returns whether it may be opened by a cache: nobody else may use it.
+/// Refuses a device that a cache cannot open, above all one in use.
 fn judge(shown: &str, found: &FoundObject, intent: Intent) -> Result<()> {
     let (uses, unseen) = match found {
         FoundObject::File(file) => (&file.uses, &file.unseen),
@@ -488,15 +489,14 @@ fn judge(shown: &str, found: &FoundObject, intent: Intent) -> Result<()> {
     Err(Error::refused(shown, signs(&Contents::BLANK, uses).join(", "), remedy))
 }
 
-/// Returns the link below /dev that the user typed, which udev keeps.
+/// Returns the typed path if it is a link below /dev, which udev maintains.
 fn typed_link(name: &Name) -> Option<PathBuf> {
     let Name::Path(typed) = name else { return None };
     let path = std::path::absolute(typed).ok()?;
     (path.starts_with("/dev") && path.is_symlink()).then_some(path)
 }
 
-/// Returns the name below /dev/disk/by-id that leads to the node, the first of several; the node itself where
-/// there is none.
+/// Returns the first link below /dev/disk/by-id that leads to the node; the node itself if there is none.
 pub(crate) fn stable_name(node: &Path) -> PathBuf {
     let links =
         std::fs::read_dir("/dev/disk/by-id").into_iter().flatten().flatten().map(|entry| entry.path());
@@ -506,7 +506,7 @@ pub(crate) fn stable_name(node: &Path) -> PathBuf {
     leading.into_iter().next().unwrap_or_else(|| node.to_owned())
 }
 
-/// Returns a name for ever, of the kernel's random numbers.
+/// Returns a new random UUID from the kernel (/proc/sys/kernel/random/uuid).
 pub(crate) fn new_uuid() -> Result<Uuid> {
     let path = "/proc/sys/kernel/random/uuid";
     let text = std::fs::read_to_string(path).map_err(|error| {

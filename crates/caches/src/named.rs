@@ -1,4 +1,4 @@
-//! A cache that was made before, opened over its devices; and caches as targets.
+//! A cache opened by its name over its devices, and caches as targets.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,32 +33,31 @@ use crate::remedies::{adopt_command, last_resort, serving};
 use crate::wear::{self, Endurance};
 use crate::witness::{self, Marking};
 
-/// Number of buffers that a cache has for its records, for reads of the log and for destaging.
+/// Number of buffers of a cache for its records, for reads of the log, and for destaging.
 const BUFFERS: u32 = 48;
 
-/// A cache that serves, with its devices.
+/// Open cache with its devices.
 pub struct NamedCache {
     config: Mutex<CacheConfig>,
-    /// The cache.
+    /// The cache as a device.
     pub device: CachedDevice,
     pub(crate) backing: Arc<Member>,
-    /// The files of the log, by the number of the leg.
+    /// Descriptors of those legs that are files, by the number of the leg.
     files: Mutex<Vec<Option<Arc<OwnedFd>>>>,
-    /// Writer of the marks on the backing device; none for a cache that is only looked at, or is detached.
+    /// Writer of the marks on the backing device; `None` for a cache that is only inspected, or is detached.
     follower: Option<Follower>,
     pub(crate) marking: Arc<Marking>,
-    /// Reason why the backing device is said to have been written by somebody else; only of one that is
-    /// looked at.
+    /// Refusal because something else wrote to the backing device; only for a cache that is only inspected.
     written_beside: Option<Error>,
-    /// Facts about its devices, once somebody has asked for them.
+    /// Warnings and endurance of its devices, computed on first use.
     placement: Mutex<Option<Placement>>,
-    /// Check whether its backing file has its name.
+    /// Check whether the backing file was deleted.
     pub(crate) backing_name: PatientCheck,
-    /// Claim on the cache, dropped after its devices.
+    /// Claim on the cache, which must be dropped after its devices.
     _claim: Option<LockedRecord>,
 }
 
-/// Facts about the devices of a cache, with the settings for which they hold.
+/// Warnings and endurance of the devices of a cache, with the settings for which they are valid.
 struct Placement {
     mode: Mode,
     legs: Vec<DevicePlace>,
@@ -67,36 +66,35 @@ struct Placement {
     endurance: Option<Endurance>,
 }
 
-/// How a cache is opened.
+/// Problems that an opening tolerates.
 #[derive(Debug, Clone, Copy)]
 pub struct Opening {
-    /// The devices of the log that may be missing beside those that the log calls lost.
+    /// Legs that may be missing beside those that the log records as lost.
     pub degraded: MissingLegs,
-    /// True if the log is taken up to the first durable record that is damaged or gone; what comes after it
-    /// is lost.
+    /// True if recovery may stop at a durable record that is damaged or missing; later records are lost.
     pub gives_up_lost: bool,
-    /// True if what somebody else has written to the backing device since the cache was served may be lost.
+    /// True if writes of other programs to the backing device since the cache was served may be lost.
     pub discards_backing_writes: bool,
 }
 
 impl Opening {
-    /// The strictest opening.
+    /// Strictest opening, which tolerates nothing.
     pub const STRICT: Self =
         Self { degraded: MissingLegs::No, gives_up_lost: false, discards_backing_writes: false };
 }
 
-/// Returns what a cache is opened with, but for what only its log says.
+/// Returns the options of a cache, except those that depend on its log.
 pub(crate) fn options_of(mode: Mode) -> plumb_block::Result<Options> {
     let memory = Pool::new(PoolShape { buffer: BUFFER, count: BUFFERS, alignment: Bytes::kib(4) })?;
     Ok(Options { mode, ..Options::new(memory) })
 }
 
 impl NamedCache {
-    /// Opens the cache: recovers its log, and marks the backing device as the log asks for it from then on.
+    /// Opens the cache: recovers its log, and from then on marks the backing device as the log requires.
     ///
     /// # Errors
-    /// The refusal: its devices are missing or in use, do not belong together, or were used without each
-    /// other. Nothing was written to the backing device then.
+    /// If its devices are missing or in use, do not belong together, or were used without each other. Nothing
+    /// has been written to the backing device then.
     pub fn open(config: CacheConfig, opening: Opening, time: &Time) -> Result<Self> {
         let mut open = Self::recovered(config, opening, Intent::WRITE, time)?;
         if let Some(refusal) = open.written_beside.take() {
@@ -107,13 +105,13 @@ impl NamedCache {
         let failed = |error: plumb_block::Error| Error::device(&shown, &error);
         open.follower =
             Some(Follower::start(open.device.clone(), Arc::clone(&open.marking)).map_err(failed)?);
-        // The session is marked before anybody is served.
+        // The marker must name the session before any request is served.
         let marked = open.device.wait_for(|core| match core.state() {
             State::Latched { because } => Some(Err(because)),
             _ => core.is_session_marked().then_some(Ok(())),
         });
         marked.map_err(failed)?.map_err(|why| Error::refused(&shown, why, "see to the backing device"))?;
-        // The record of the stop, which says nothing of a device that was written, is of an earlier session.
+        // A stop record that shows no foreign write belongs to an earlier session by now.
         let last_mark = Some(open.last_mark());
         let now = CacheConfig { stopped: None, detaching: None, last_mark, ..open.config().clone() };
         now.save(&config::directory())?;
@@ -121,18 +119,18 @@ impl NamedCache {
         Ok(open)
     }
 
-    /// Opens the cache to look at it: its whole log is read and checked, and nothing is written; what
-    /// `opening` allows is taken as done. [`written_beside`](Self::written_beside) says why opening it would
-    /// be refused all the same.
+    /// Opens the cache for inspection: reads and checks the whole log, and writes nothing. The result is what
+    /// `opening` would lead to; [`written_beside`](Self::written_beside) has a reason for which
+    /// [`open`](Self::open) would still refuse.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// The errors of [`open`](Self::open), except that one.
     pub fn look(config: CacheConfig, opening: Opening, time: &Time) -> Result<Self> {
         Self::recovered(config, opening, Intent::READ, time)
     }
 
-    /// Returns why the backing device is said to have been written by somebody else since the cache was
-    /// served; `None` if nothing is known of that.
+    /// Returns a refusal if something else is known to have written to the backing device since the cache was
+    /// served.
     pub fn written_beside(&self) -> Option<&Error> {
         self.written_beside.as_ref()
     }
@@ -142,12 +140,12 @@ impl NamedCache {
         let claim = config.claim(&config::directory())?;
         let config = find::backing(config);
         let (backing, mut marker, spot) = backing_of(&config, intent, time)?;
-        is_last(&config, &backing, marker.mark.into())?;
+        refuse_old_copy(&config, &backing, marker.mark.into())?;
         let config = find::legs(config.after_move(marker.mark.is_sealed));
         let legs = legs_of(&config, intent, time)?;
         let size = backing.cached(spot.place()).info().size;
         backing.is_not_smaller(size, marker.size)?;
-        // The part by which the device has grown is not cached.
+        // Space by which the device has grown is not cached yet.
         let cached = backing.part(marker.size);
         if opening.discards_backing_writes {
             marker.state([None; WITNESSES_MAX]);
@@ -160,7 +158,7 @@ impl NamedCache {
             witnesses: witness::ranges(&*cached),
             degraded: opening.degraded,
             gives_up_lost: opening.gives_up_lost,
-            // The marker is made larger first.
+            // The marker gets the larger size before the log does.
             grows_backing: true,
             destage: config.tuning.destage(),
             dry_run: !intent.writes,
@@ -188,10 +186,10 @@ impl NamedCache {
         let stopped = config.stopped.as_ref().filter(|_| !opening.discards_backing_writes);
         let evidence = evidence_of_write(stopped, &backing, &*cached, &marker);
         if evidence.is_some() {
-            // The contents that a later mark states are read anew.
+            // The next mark must read the contents again.
             marker.state([None; WITNESSES_MAX]);
         }
-        let written_beside = evidence.filter(|_| is_needed).map(|why| beside(&config, &backing, &why));
+        let written_beside = evidence.filter(|_| is_needed).map(|why| foreign_write(&config, &backing, &why));
         let config = CacheConfig { marker: spot.place(), backing_size: Some(marker.size.0), ..config };
         let (config, files, backing) = (Mutex::new(config), Mutex::new(files), Arc::new(backing));
         let marking = Arc::new(Marking::new(Arc::clone(&backing), spot, cached, marker));
@@ -209,8 +207,8 @@ impl NamedCache {
         })
     }
 
-    /// Returns what speaks against the way in which its devices lie, a sentence each, and the endurance of
-    /// the devices of its log.
+    /// Returns warnings about the placement of the devices, a sentence each, and the endurance of the log's
+    /// devices.
     pub(crate) fn placement(&self) -> (Vec<String>, Option<Endurance>) {
         let config = self.config().clone();
         let given = config.tuning.endurance_bytes;
@@ -229,8 +227,8 @@ impl NamedCache {
         (known.warnings.clone(), known.endurance)
     }
 
-    /// Returns a sentence if its backing device was found at another path than the one `before`, from which
-    /// it was opened.
+    /// Returns a message if the backing device was found at another path than that in `before`, the
+    /// configuration before opening.
     pub fn found_elsewhere(&self, before: &CacheConfig) -> Option<String> {
         let CacheConfig { name, backing: found, .. } = &*self.config();
         (*found != before.backing).then(|| {
@@ -238,29 +236,29 @@ impl NamedCache {
         })
     }
 
-    /// Returns where it is.
+    /// Returns the configuration, with the present paths of the devices.
     pub fn config(&self) -> MutexGuard<'_, CacheConfig> {
         self.config.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the files among the devices of the log, by the number of the leg: each is locked for as long
-    /// as it is here, or its device is in use.
+    /// Returns the descriptors of those legs that are files, by the number of the leg. Each keeps its file
+    /// locked, as does the open device.
     pub(crate) fn files(&self) -> MutexGuard<'_, Vec<Option<Arc<OwnedFd>>>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the name of the cache for people.
+    /// Returns the name of the cache for messages.
     pub(crate) fn shown(&self) -> String {
         format!("cache:{}", self.config().name)
     }
 
-    /// Stops it: what was acknowledged is durable then, on the log or the backing device.
+    /// Stops the cache. What was acknowledged is then durable, in the log or on the backing device.
     ///
     /// # Errors
-    /// If that is not known to be so.
+    /// If that is not certain.
     pub fn stop(&self) -> plumb_block::Result<()> {
         self.device.with(Cache::stop);
-        self.stopped()?;
+        self.wait_until_stopped()?;
         let Some(mark) = self.device.look(Cache::mark_at_stop) else { return Ok(()) };
         let failed = |error: Error| {
             let place = self.config().name.clone();
@@ -270,7 +268,7 @@ impl NamedCache {
         self.marking.write(mark).map_err(failed)?;
         let stopped = StopRecord::now(mark.session, self.backing.held());
         let config = CacheConfig { stopped, last_mark: Some(self.last_mark()), ..self.config().clone() };
-        // Without the record the witnesses speak.
+        // Without a stop record the witnesses detect foreign writes.
         config.save(&config::directory()).or(Ok(()))
     }
 
@@ -278,14 +276,14 @@ impl NamedCache {
         self.marking.last().0.mark.into()
     }
 
-    /// Returns whether it has stopped, as it was told or because it cannot go on.
+    /// Returns true if the cache has stopped, as ordered or after a failure.
     pub fn has_stopped(&self) -> bool {
         let state = self.device.look(Cache::state);
         !matches!(state, State::Recovering | State::Serving)
     }
 
-    /// Waits until it has stopped.
-    fn stopped(&self) -> plumb_block::Result<()> {
+    /// Waits until the cache has stopped.
+    fn wait_until_stopped(&self) -> plumb_block::Result<()> {
         let ended = self.device.wait_for(|core| match core.state() {
             State::Stopped { .. } => Some(Ok(())),
             State::Latched { because } | State::Failed { because } => Some(Err(because)),
@@ -297,23 +295,22 @@ impl NamedCache {
         })
     }
 
-    /// Begins to write everything to the backing device and to stop then; [`detached`](Self::detached) ends
-    /// it.
+    /// Starts to drain the cache, which then stops; [`detached`](Self::detached) completes it.
     pub fn begin_to_detach(&self) {
         self.device.with(Cache::detach);
     }
 
-    /// Waits for the end of what was begun, takes the marker away, and forgets the cache: the backing device
-    /// is used without it, and the devices of the log for something else. `gives_up` allows that blocks which
-    /// the log cannot read are older there. Returns why devices of the log could not be erased: no device
-    /// needs what is on them.
+    /// Waits for the drain, removes the marker, and removes the cache's configuration: the backing device can
+    /// then be used alone, and the devices of the log for something else. With `gives_up`, blocks that the
+    /// log cannot read may stay older on the backing device. Returns the errors of log devices that could not
+    /// be erased; no backing device needs them.
     ///
     /// # Errors
-    /// If not everything could be written to the backing device; the cache stays then.
+    /// If data could not be written to the backing device; the cache then stays.
     pub fn detached(mut self, gives_up: bool) -> Result<Vec<Error>> {
         let shown = self.shown();
         let failed = |error| Error::device(&shown, &error);
-        self.stopped().map_err(failed)?;
+        self.wait_until_stopped().map_err(failed)?;
         let (state, status) = self.device.look(|core| (core.state(), core.status()));
         let is_written = status.as_ref().is_some_and(|status| status.dirty.0 + status.zeroed.0 == 0);
         let unreadable = status.map(|status| status.unreadable).unwrap_or_default();
@@ -326,7 +323,8 @@ impl NamedCache {
         let given_up: u64 =
             unreadable.iter().map(|range| range.nlb * self.device.info().logical_block.0).sum();
         let config = CacheConfig { detaching: Some(given_up), ..self.config().clone() };
-        // Without the mark, and without this note, nobody would know that the log is not needed.
+        // If the process ends after removing the marker, this note is the only evidence that the log is not
+        // needed.
         config.save(&config::directory())?;
         let CacheConfig { name, uuid, legs: paths, .. } = config;
         self.backing.unmark(uuid)?;
@@ -345,7 +343,7 @@ impl NamedCache {
         Ok(erased.filter_map(Result::err).collect())
     }
 
-    /// Returns the refusal to detach a cache of which the backing device does not have everything.
+    /// Returns the refusal to detach a cache whose backing device lacks data.
     pub(crate) fn not_everything(&self, shown: &str, unreadable: &[LbaRange]) -> Error {
         let CacheConfig { name, uuid, backing, .. } = self.config().clone();
         let Some(first) = unreadable.first() else {
@@ -376,8 +374,8 @@ impl NamedCache {
     }
 }
 
-/// Checks that this mark of the backing device is not that of a copy from before the cache wrote to it.
-fn is_last(config: &CacheConfig, backing: &Member, mark: LastMark) -> Result<()> {
+/// Refuses a backing device that is a copy from before the cache wrote to it, by its mark.
+fn refuse_old_copy(config: &CacheConfig, backing: &Member, mark: LastMark) -> Result<()> {
     let Some(last) = config.last_mark.filter(|last| mark.is_before(*last)) else { return Ok(()) };
     let found = format!(
         "it is an old copy: it was marked last in session {} with everything before record {}, but the backing device \
@@ -393,8 +391,8 @@ fn is_last(config: &CacheConfig, backing: &Member, mark: LastMark) -> Result<()>
     Err(Error::refused(&backing.shown, found, remedy))
 }
 
-/// Returns evidence of a write by somebody else to the backing device since the cache `stopped`, or against
-/// the contents that its marker states.
+/// Returns evidence of a foreign write to the backing device: since the cache `stopped`, or against the
+/// contents stated in its marker.
 fn evidence_of_write(
     stopped: Option<&StopRecord>,
     backing: &Member,
@@ -408,8 +406,8 @@ fn evidence_of_write(
     })
 }
 
-/// Returns the refusal of a cache whose backing device was written by somebody else, with the ways out.
-fn beside(config: &CacheConfig, backing: &Member, why: &str) -> Error {
+/// Returns the refusal of a cache whose backing device was written by something else, with the remedies.
+fn foreign_write(config: &CacheConfig, backing: &Member, why: &str) -> Error {
     let (CacheConfig { name, uuid, .. }, shown) = (config, &backing.shown);
     let serving = serving(name, &format!("--discard-backing-writes {uuid}"));
     let (name, device) = (shell_word(name), shell_word(shown));
@@ -426,7 +424,7 @@ fn beside(config: &CacheConfig, backing: &Member, why: &str) -> Error {
     Error::refused(shown, found, remedy)
 }
 
-/// Returns the backing device, what it says of its cache, and where.
+/// Opens the backing device, and returns it with its marker and the place of the marker.
 fn backing_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<(Member, Marker, Spot)> {
     let place = DevicePlace::whole(&config.backing);
     let backing = Member::opened(&place, intent, time).map_err(|error| match error.kind() {
@@ -464,8 +462,8 @@ fn backing_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<(Memb
     }
 }
 
-/// Returns the devices of the log, `None` for one that is not there, or does not answer: the others say
-/// whether it counts. One has to be there.
+/// Opens the devices of the log; `None` for one that is missing or does not answer, if at least one opens.
+/// Recovery decides whether the log can do without it.
 fn legs_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<Vec<Option<Member>>> {
     let legs: Vec<_> = config.legs.iter().map(|path| Member::of_log(path, intent, time)).collect();
     let is_any_there = legs.iter().any(Result::is_ok);
@@ -484,7 +482,7 @@ fn legs_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<Vec<Opti
     legs.collect()
 }
 
-/// Returns what the core says when it does not open.
+/// Converts an error of the core while opening.
 pub(crate) fn refused(shown: &str, error: &plumb_block::Error) -> Error {
     match (&error.kind, &error.detail) {
         (plumb_block::ErrorKind::Invalid, Some(why)) => Error::refused(shown, why, ""),
@@ -492,8 +490,8 @@ pub(crate) fn refused(shown: &str, error: &plumb_block::Error) -> Error {
     }
 }
 
-/// Returns the way beneath the cache that is called `typed`, by its configuration: it is not opened, and may
-/// be served. `None` if that is no name of a cache that was made.
+/// Returns the write path below the cache `typed` according to its configuration, without opening the cache;
+/// `None` if `typed` is not the name of a cache with a configuration.
 ///
 /// # Errors
 /// If there is no cache of this name.
@@ -509,16 +507,15 @@ pub fn survey(typed: &str) -> Result<Option<Survey>> {
     }
 }
 
-/// Returns whether `name` is that of a cache.
+/// Returns true if `name` has the scheme of a cache.
 pub fn is_meant(name: &Name) -> bool {
     matches!(name, Name::Scheme { scheme: Scheme::Cache, .. })
 }
 
-/// Opens the caches that are wanted, each with its place in the list. Names that are typed alike are the same
-/// cache.
+/// Opens the wanted caches, each with its position in the list. Equal names are the same cache.
 ///
 /// # Errors
-/// If there is none of the name, its devices refuse, or the guard does.
+/// If there is no cache of a name, or its devices or the guard refuse.
 pub fn open_all(
     wanted: &[(usize, TargetRequest)],
     permission: &Permission,
@@ -551,7 +548,7 @@ pub fn open_all(
         let target = match &made.counters {
             Some(_) => inline::describe(want, made, time)?,
             None => {
-                // With the cache its mark goes on to follow its sessions.
+                // The target keeps the named cache alive, and so the writer of its marker.
                 let device = Arc::new(KeepingDevice { device: made.device, _kept: made.named });
                 network::describe(want, device, TargetKind::Cache, permission)?
             }

@@ -1,11 +1,11 @@
-//! Files that are made for the log of a cache, written down before they are made: when the process is killed
-//! before a configuration names them, they are taken away later.
+//! Files created for the log of a cache, recorded before they are created: if the process is killed before a
+//! configuration names them, they are removed later.
 //!
 //! ```text
-//!   NAME.making, locked ──► files of the log ──► superblocks, marker ──► NAME.json ──► NAME.making goes
+//!   NAME.making, locked ──► files of the log ──► superblocks, marker ──► NAME.json ──► remove NAME.making
 //! ```
 //!
-//! A file is removed only if no configuration names it, and if it is empty, holds only what plumb wrote, or
+//! A file is removed only if no configuration names it and it is empty, holds only data that plumb wrote, or
 //! holds the log of this cache. The marker is removed if no configuration has this cache.
 
 use std::os::fd::AsFd as _;
@@ -24,10 +24,10 @@ use serde::{Deserialize, Serialize};
 use crate::leg::leg_of;
 use crate::member::Member;
 
-/// Ending of the names of the records.
+/// Suffix of the record files.
 const ENDING: &str = ".making";
 
-/// Contents of a record.
+/// Contents of a record file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Begun {
     /// Identity of the cache.
@@ -38,7 +38,7 @@ struct Begun {
     files: Vec<PathBuf>,
 }
 
-/// Cache that gets a log.
+/// Cache for which a log is created.
 pub(crate) struct LogToMake<'a> {
     /// Directory of the configuration.
     pub directory: &'a Path,
@@ -50,13 +50,14 @@ pub(crate) struct LogToMake<'a> {
     pub backing: &'a str,
 }
 
-/// A record that this process keeps while it makes the files of a log.
+/// Record of this process while it creates the files of a log.
 struct NewFiles(LockedRecord);
 
-/// Has `make` make the files among `places` that are missing.
+/// Runs `make`, which creates the files that are missing among `places`.
 ///
 /// # Errors
-/// Fails as `make`; before it if another process is making such files, or with the file system's error.
+/// Returns the error of `make`. Before it runs: if another process is creating such files, or the file system
+/// fails.
 pub(crate) fn while_made<T>(
     log: &LogToMake<'_>,
     places: &[DevicePlace],
@@ -69,8 +70,7 @@ pub(crate) fn while_made<T>(
 }
 
 impl NewFiles {
-    /// Writes down which of `places` are going to be made. What a killed process has left under this name
-    /// goes first.
+    /// Records which of `places` will be created, after removing what a killed process left under this name.
     fn begin(log: &LogToMake<'_>, places: &[DevicePlace]) -> Result<Self> {
         let LogToMake { directory, name, cache, backing } = *log;
         let shown = format!("cache:{name}");
@@ -87,20 +87,20 @@ impl NewFiles {
         let text = serde_json::to_vec(&begun)
             .map_err(|error| Error::usage(&shown, error.to_string(), "name devices whose paths are UTF-8"))?;
         record.append(&text).map(|()| Self(record)).map_err(|error| {
-            // The first error tells more than one of clearing up.
+            // The first error is more informative than one of clearing up.
             std::fs::remove_file(&path).unwrap_or_default();
             failed(error)
         })
     }
 
-    /// Removes the record: the files are in use, or have been removed as far as that was possible. A record
-    /// that stays is removed with what killed processes leave.
+    /// Removes the record: the files are in use, or were removed as far as possible. A record that stays is
+    /// removed with those of killed processes.
     fn end(self) {
         self.0.remove().unwrap_or_default();
     }
 }
 
-/// Returns the path of a file that is not there, without links; `None` of anything else.
+/// Returns the absolute path of a file that does not exist; `None` if something is there.
 fn missing(path: &str) -> Option<PathBuf> {
     let path = Path::new(path);
     let is_missing = path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
@@ -108,18 +108,18 @@ fn missing(path: &str) -> Option<PathBuf> {
     path.file_name().filter(|_| is_missing).map(|name| parent.join(name))
 }
 
-/// Files that a killed process has made for a log.
+/// Files that a killed process created for a log.
 pub struct LeftFiles {
     record: LockedRecord,
-    /// `None` if the process was killed before it had made any.
+    /// Contents of the record; `None` if the process was killed before it created any file.
     begun: Option<Begun>,
 }
 
 impl LeftFiles {
-    /// Returns what killed processes have left of the caches in `directory`.
+    /// Returns the leftovers of killed processes for the caches in `directory`.
     ///
     /// # Errors
-    /// The file system's.
+    /// If the file system fails.
     pub fn all(directory: &Path) -> Result<Vec<Self>> {
         let shown = directory.display().to_string();
         let found = whole_file::list(directory).map_err(|error| Error::file(&shown, &error))?;
@@ -135,7 +135,7 @@ impl LeftFiles {
         Ok(Some(Self { record, begun: serde_json::from_slice(&text).ok() }))
     }
 
-    /// Returns the cache and the files in words.
+    /// Returns the name of the cache and its files, for messages.
     pub fn words(&self) -> String {
         let name = self.record.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
         let name = name.trim_end_matches(ENDING).to_owned();
@@ -144,10 +144,10 @@ impl LeftFiles {
         if files.is_empty() { name } else { format!("{name} ({files})") }
     }
 
-    /// Takes the files away, and the marker of the cache from its backing device.
+    /// Removes the files, and the marker of the cache from its backing device.
     ///
     /// # Errors
-    /// The refusal, if the backing device is in use; the system's. The same can be tried again then.
+    /// If the backing device is in use, or the system fails. The call can then be repeated.
     pub fn put_back(self) -> Result<()> {
         if let Some(begun) = &self.begun {
             let configs = known::all();
@@ -169,7 +169,7 @@ impl LeftFiles {
     }
 }
 
-/// Removes the file at `path` if it is of the log of `cache`, or was made for it and holds nothing yet.
+/// Removes the file at `path` if it belongs to the log of `cache`, or was created for it and is still empty.
 fn remove_own(path: &str, cache: Uuid, time: &Time) -> Result<()> {
     let failed = |doing| {
         move |error: std::io::Error| Error::os(path, doing, Errno::from_io_error(&error).unwrap_or(Errno::IO))
@@ -182,10 +182,10 @@ fn remove_own(path: &str, cache: Uuid, time: &Time) -> Result<()> {
     if is_own { std::fs::remove_file(path).map_err(failed("remove")) } else { Ok(()) }
 }
 
-/// Returns true if a file holds the log of `cache`, or nothing but what plumb lays out.
+/// Returns true if a file holds the log of `cache`, or only data that plumb wrote.
 fn holds_own(path: &str, cache: Uuid, time: &Time) -> Result<bool> {
     let member = match Member::opened(&DevicePlace::whole(path), Intent::READ, time) {
-        // A file that cannot be a device of a log is somebody's.
+        // A file that cannot be a device of a log belongs to the user.
         Err(error) if error.kind() == Kind::Usage => return Ok(false),
         member => member?,
     };

@@ -1,5 +1,5 @@
-//! A cache whose backing device and log are parts of one drive: what a proof records, and cuts the power of,
-//! all at once.
+//! A cache whose backing device and log are parts of one drive: a proof records the drive as a whole, and
+//! cuts its power once for both.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use crate::inline::word;
 use crate::named::options_of;
 use crate::part::Part;
 
-/// Small segments, so that a short work goes round the log.
+/// Size of a segment: small, so that a short workload wraps around the log.
 const SEGMENT: Bytes = Bytes::kib(256);
-/// A short work shall be written back while it goes on: a cut then falls between any two steps of that.
+/// Thresholds for early destaging, so that a cut can fall between any two of its steps.
 const DESTAGE: DestageOptions =
     DestageOptions { start: 0.02, age: Nanos::millis(20), idle: Nanos::millis(5), ..DestageOptions::DEFAULT };
 
-/// The backing device comes first on the drive, the log last.
+/// Options of a cache on one drive. The backing device is at the start of the drive, the log at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheOnOneDrive {
-    /// The length of the log.
+    /// Length of the log.
     pub size: Bytes,
-    /// When a write is acknowledged.
+    /// Mode of the cache.
     pub mode: Mode,
 }
 
@@ -42,7 +42,7 @@ impl Default for CacheOnOneDrive {
 )]
 pub struct ParseCacheError(String);
 
-/// `size=8M&mode=ordered`, or nothing.
+/// Parses `size=8M&mode=ordered`, a part of it, or nothing.
 impl FromStr for CacheOnOneDrive {
     type Err = ParseCacheError;
 
@@ -67,7 +67,7 @@ impl CacheOnOneDrive {
         Lba(info.size.0.saturating_sub(self.size.0) / info.logical_block.0)
     }
 
-    /// Writes an empty log on a blank drive, and opens the cache.
+    /// Writes an empty log to a blank drive, and opens the cache.
     ///
     /// # Errors
     /// If the drive fails, or is too small for the log.
@@ -84,11 +84,11 @@ impl CacheOnOneDrive {
         self.open(drive, time)
     }
 
-    /// Recovers the log, and serves. In virtual time no thread and no descriptor belongs to the cache:
-    /// whoever polls moves it on.
+    /// Recovers the log and serves. In virtual time the cache has no thread and no descriptor: polling its
+    /// queues advances it.
     ///
     /// # Errors
-    /// The sentence of the cache, if it refuses what is on the drive.
+    /// If the cache refuses the contents of the drive.
     pub fn open(self, drive: &Arc<dyn Device>, time: Time) -> plumb_block::Result<Arc<dyn Device>> {
         let (backing, log) = self.parts(drive);
         let options = Options { destage: DESTAGE, ..options_of(self.mode)? };

@@ -1,4 +1,4 @@
-//! Orders to caches that are served, found by their names.
+//! Orders to served caches, which are found by name.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,13 +14,13 @@ use plumb_text::shell_word;
 use crate::leg::is_there;
 use crate::served::{CacheOrder, CacheStatus};
 
-/// Reason why a served cache has not carried out an order.
+/// Reason why a served cache did not execute an order.
 #[derive(Debug, thiserror::Error)]
 pub enum OrderError {
-    /// Refusal by its server, or a failed conversation with it.
+    /// Refusal by the server, or a failed exchange with it.
     #[error(transparent)]
     Control(ControlError),
-    /// Silence of its server.
+    /// No answer from the server in time.
     #[error(
         "{}; if it is stopped (state T in `ps`), `kill -CONT` resumes it; if one of its devices does not answer, the \
          kernel log says so; otherwise ask again, since it may be waiting for a flush. If you kill it, what was \
@@ -28,32 +28,32 @@ pub enum OrderError {
         in_one_line(.0)
     )]
     Silent(ControlError),
-    /// The server has another cache.
+    /// The server has another cache under this name.
     #[error(
         "{name}: the cache that is served under this name is {uuid}, not the one of this state directory: \
          stop that one first"
     )]
     Other {
-        /// Name of both.
+        /// Common name of both caches.
         name: String,
-        /// UUID of the cache that is served.
+        /// UUID of the served cache.
         uuid: String,
     },
-    /// The control socket of a killed server cannot be removed.
+    /// The control socket of a killed server could not be removed.
     #[error("cannot clear up after {name}")]
     ClearUp {
         /// Name of the cache.
         name: String,
-        /// Why.
+        /// Error of removing it.
         source: io::Error,
     },
-    /// The block device of a killed server cannot be looked at.
+    /// The block device of a killed server could not be examined.
     #[error(transparent)]
     Export(#[from] plumb_serve::ExportError),
 }
 
 impl OrderError {
-    /// Returns the way in which a command fails that ends with it.
+    /// Returns how a command fails with this error.
     pub fn failure(&self) -> FailureKind {
         match self {
             Self::Control(error) | Self::Silent(error) => error.failure(),
@@ -63,15 +63,15 @@ impl OrderError {
     }
 }
 
-/// Returns the directory of the control sockets of caches, apart from those of drives.
+/// Returns the directory of the control sockets of caches, which is not that of drives.
 pub fn sockets() -> PathBuf {
     places::cache_sockets(&places::run())
 }
 
-/// Gives an order to a cache that is served; `None` if it is not. Servers are found by the name alone: one
-/// that serves the cache of another configuration refuses to be detached, and gets no other order. One that
-/// takes long to say who it is, because it ends, gets it all the same. What a killed server has left is taken
-/// away, which `say` is told.
+/// Gives an order to a served cache; `None` if the cache is not served. A server is found by name: if it
+/// serves the cache of another configuration, it refuses to detach, and gets no other order. A server that is
+/// ending may not tell its status, and gets the order nevertheless. Leftovers of a killed server are removed,
+/// and reported through `say`.
 ///
 /// # Errors
 /// See [`OrderError`].
@@ -98,7 +98,7 @@ pub fn order(
     }
 }
 
-/// Gives an order to whatever is served under this name; `None` if nothing is.
+/// Gives an order to the server of this name; `None` if there is none.
 fn ask(name: &str, order: &Order<CacheOrder>, say: &dyn Fn(&str)) -> Result<Option<CacheStatus>, OrderError> {
     match give(&sockets(), name, order) {
         Ok(status) => Ok(Some(status)),
@@ -114,8 +114,8 @@ fn ask(name: &str, order: &Order<CacheOrder>, say: &dyn Fn(&str)) -> Result<Opti
     }
 }
 
-/// Takes away what a killed server has left, and returns in words what stays: what was acknowledged stands in
-/// the log, if that is still there, and its devices are free.
+/// Removes the leftovers of a killed server, and returns a message about what stays. Its devices are free,
+/// and acknowledged data is in the log if its devices are present.
 fn after_kill(name: &str) -> Result<String, OrderError> {
     let kept = attach::sweep_of(name)?;
     forget(&sockets(), name).map_err(|source| OrderError::ClearUp { name: name.to_owned(), source })?;
@@ -125,7 +125,7 @@ fn after_kill(name: &str) -> Result<String, OrderError> {
         None => "everything acknowledged is in the log".to_owned(),
         Some(leg) => format!("what only its log held is there if {leg}, which is missing, comes back"),
     };
-    // Without root nobody has made one.
+    // A ublk device needs root, so an error of `waiting` means that none is left.
     let waiting =
         config.as_ref().and_then(|config| ublk::waiting(&config.block_device_identity()).ok().flatten());
     let left = match (waiting, kept) {

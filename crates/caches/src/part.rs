@@ -1,5 +1,5 @@
-//! A part of a device as a device: without its end, where the marker of its cache is; or one of the drives of
-//! a proof.
+//! A part of a device as a device: a device without its last block, which holds the marker of a cache, or one
+//! of the devices on the drive of a proof.
 
 use std::ops::Deref;
 use std::os::fd::BorrowedFd;
@@ -10,12 +10,12 @@ use plumb_block::{
     QueueOptions, Request, Result, Wait,
 };
 
-/// Part of a device: `size` bytes from block `first` on. Whoever uses this asks for no block beyond the end,
-/// as the core of a cache does. The queues of a part that begins where the device does are those of the
-/// device. A flush of a later one has the first block of the part as its range, without blocks: whoever
-/// records the device tells by that of which part it is.
+/// Part of a device: `size` bytes from block `first` on. The user must not address blocks beyond the end; the
+/// core of a cache does not. If the part starts at block 0, its queues are those of the device. Otherwise the
+/// range of a flush has the first block of the part and length 0, so that a recorder of the device can tell
+/// the parts apart.
 pub struct Part {
-    /// Device that has the part.
+    /// Device that contains the part.
     pub device: Arc<dyn Device>,
     /// First block of the part.
     pub first: Lba,

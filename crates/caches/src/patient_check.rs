@@ -1,20 +1,20 @@
-//! Checks that may never end: a file system that has lost its server does not answer.
+//! Checks that may never return, because a file system has lost its server.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use plumb_linux::isolated_thread::{self, IsolatedThread};
 
-/// A check on an isolated thread, since this process may serve the file system that is asked.
+/// Check on an isolated thread, because this process may be the server of the file system.
 #[derive(Default)]
 pub(crate) struct PatientCheck(Mutex<Option<IsolatedThread<bool>>>);
 
 impl PatientCheck {
-    /// Returns the answer of `check`; false if none comes within `time`. Until that check has ended no other
-    /// is begun, so that threads stay few. The check uses no descriptor of the caller.
+    /// Returns the result of `check`; false if there is none within `time`. No other check starts until this
+    /// one has ended, which bounds the number of threads. The check must not use descriptors of the caller.
     pub(crate) fn answer(&self, time: Duration, check: impl FnOnce() -> bool + Send + 'static) -> bool {
         let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // The answer to an earlier question may be outdated.
+        // An earlier check may have an outdated result.
         *pending = pending.take().filter(|earlier| earlier.within(time).is_none());
         if pending.is_some() {
             return false;

@@ -1,5 +1,5 @@
-//! On what the devices of a cache lie: whether a log keeps what it acknowledges in the mode `protected`, and
-//! whether devices that are to fail apart are on one disk.
+//! Disks below the devices of a cache: whether a log keeps acknowledged writes in the mode `protected`, and
+//! whether devices that should fail independently share a disk.
 
 use std::net::IpAddr;
 use std::os::fd::AsFd as _;
@@ -18,8 +18,8 @@ use plumb_serve::nbd::uri::{Address, Uri};
 use plumb_state::whole_file;
 use plumb_text::shell_word;
 
-/// Refuses the mode `protected` over a device or file of the log that loses with the power what it has
-/// acknowledged, where that is evident. What is not there, or not of this machine, is not looked at.
+/// Refuses the mode `protected` for a leg that certainly loses acknowledged writes with the power. Missing
+/// and remote devices are not checked.
 pub(crate) fn keeps_unflushed(mode: Mode, leg: &str) -> Result<()> {
     if mode != Mode::Protected || rustix::fs::stat(leg).is_err() {
         return Ok(());
@@ -35,7 +35,7 @@ pub(crate) fn keeps_unflushed(mode: Mode, leg: &str) -> Result<()> {
     Err(Error::refused(leg, found, remedy))
 }
 
-/// Returns what speaks against the way in which the devices of a cache lie, a sentence each.
+/// Returns warnings about the placement of the devices of a cache, a sentence each.
 pub(crate) fn warnings(config: &CacheConfig) -> Vec<String> {
     let mut warnings = shared_disks(config);
     let legs = config
@@ -59,7 +59,7 @@ pub(crate) fn warnings(config: &CacheConfig) -> Vec<String> {
     warnings
 }
 
-/// Returns the devices that have a disk in common: of a mirror, and a log with its backing device.
+/// Returns warnings about shared disks: of two legs of a mirror, and of a leg and the backing device.
 fn shared_disks(config: &CacheConfig) -> Vec<String> {
     let (tree, probe) = (LiveTree::new(), LiveProbe::new());
     let disks = |path: &str| disks_below(&tree, &probe, path);
@@ -82,7 +82,8 @@ fn shared_disks(config: &CacheConfig) -> Vec<String> {
     warnings
 }
 
-/// Returns true if what is called `typed`, which may be missing, lies on the block device `device`, or is it.
+/// Returns true if the device or file `typed`, which may be missing, is on the block device `device`, or is
+/// that device.
 pub(crate) fn lies_on(typed: &str, device: &str) -> bool {
     let Ok(place) = DevicePlace::parse(typed) else { return false };
     let path = Path::new(&place.path);
@@ -93,7 +94,7 @@ pub(crate) fn lies_on(typed: &str, device: &str) -> bool {
     found.is_ok_and(|found| found.layers.iter().any(|layer| *layer.name == *device))
 }
 
-/// Returns true if both URIs are those of one server of this machine.
+/// Returns true if both URIs lead to the same server on this machine.
 pub(crate) fn is_same_export(typed: &str, own: &str) -> bool {
     let address = |uri: &str| uri.parse::<Uri>().map(|uri| uri.address);
     let is_here = |host: &str| {
@@ -111,8 +112,7 @@ pub(crate) fn is_same_export(typed: &str, own: &str) -> bool {
     }
 }
 
-/// Refuses devices of which two are the same storage, or have a part of it in common. What cannot be opened
-/// is left to whoever needs it.
+/// Refuses devices of which two overlap. A device that cannot be opened is skipped; its user will report it.
 pub(crate) fn are_different(places: &[DevicePlace]) -> Result<()> {
     let found: Vec<_> = places.iter().filter_map(|place| Some((place, opened(&place.path).ok()?))).collect();
     for (number, (place, file)) in found.iter().enumerate() {

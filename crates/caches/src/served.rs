@@ -1,4 +1,4 @@
-//! A cache that is served under its name: what only a cache can be told, and how it is.
+//! A cache served under its name: its orders, its status, and their execution.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,63 +24,63 @@ use crate::named::{NamedCache, Opening};
 use crate::placement::{is_same_export, keeps_unflushed, lies_on, warnings};
 use crate::wear::Wear;
 
-/// State of a cache that carries out requests, in a word.
+/// State of a cache that executes requests.
 const SERVING: &str = "serving";
-/// State of a device of the log that has lost its name, in a word.
+/// State of a leg whose file was deleted.
 const DELETED: &str = "deleted";
 
 /// Order that a cache accepts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum CacheOrder {
-    /// Serve in another mode, from now on and when it is served again.
+    /// Switch to another mode, now and for later sessions.
     Mode {
         /// The new mode.
         mode: Mode,
     },
-    /// Write back by other thresholds, and reckon with another endurance, from now on.
+    /// Change the thresholds of destaging and the endurance, now and for later sessions.
     Tune {
         /// All settings.
         tuning: Tuning,
     },
-    /// Write everything to the backing device, and go on serving.
+    /// Write everything to the backing device, and continue to serve.
     Drain,
-    /// Put another device into the place of one of the log.
+    /// Replace a leg with another device.
     ReplaceLeg {
-        /// Number of the leg that is replaced.
+        /// Number of the leg to replace.
         leg: usize,
-        /// The other device, by an absolute path.
+        /// The new device, by an absolute path.
         log: String,
-        /// True if the user allows the other device to be overwritten: see [`Permission`].
+        /// True if the user permits overwriting the new device: see [`Permission`].
         overwrite: bool,
-        /// See `overwrite`.
+        /// Names that the user permits to be destroyed: see [`Permission`].
         destroy: Vec<String>,
     },
-    /// Put another log into the place of the present one.
+    /// Replace the log with another one.
     ReplaceLog {
-        /// Devices of the other log, by absolute paths.
+        /// Devices of the new log, by absolute paths.
         log: Vec<String>,
-        /// Bytes used of each; `None`: as many as now.
+        /// Bytes used of each device; `None`: as now.
         size: Option<u64>,
-        /// True if the user allows the devices to be overwritten: see [`Permission`].
+        /// True if the user permits overwriting the devices: see [`Permission`].
         overwrite: bool,
-        /// See `overwrite`.
+        /// Names that the user permits to be destroyed: see [`Permission`].
         destroy: Vec<String>,
     },
-    /// Have the log take so many bytes of each device.
+    /// Grow the log.
     Grow {
-        /// How many.
+        /// New number of bytes used of each device.
         size: u64,
     },
-    /// Take all of the backing device, which has grown.
+    /// Extend the cache to all of the backing device, which has grown.
     GrowBacking,
 }
 
 impl CacheOrder {
-    /// Returns the configuration of a cache that has carried out the order.
+    /// Returns the configuration of a cache after the order.
     ///
     /// # Errors
-    /// If the order cannot be carried out with the devices of the cache.
+    /// If the devices of the cache do not suit the order.
     pub fn configured(&self, config: CacheConfig) -> Result<CacheConfig> {
         match self {
             Self::Mode { mode } => in_mode(config, *mode),
@@ -89,10 +89,10 @@ impl CacheOrder {
         }
     }
 
-    /// Changes the devices of an open cache, if the order is about them.
+    /// Executes an order that changes the devices of an open cache; does nothing for other orders.
     ///
     /// # Errors
-    /// If the change fails, or is refused.
+    /// If the change fails or is refused.
     pub fn change(&self, cache: &NamedCache, laying_out: &mut LayoutObserver<'_>) -> Result<()> {
         let allowed = |overwrite, destroy: &[String]| Permission {
             overwrite,
@@ -117,153 +117,153 @@ impl CacheOrder {
     }
 }
 
-/// How a cache is.
+/// Status of a cache.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CacheStatus {
-    /// Always [`CacheStatus::SCHEMA`], or [`SCHEMA_CREATE`](CacheStatus::SCHEMA_CREATE).
+    /// Name and version of the document: [`SCHEMA`](CacheStatus::SCHEMA),
+    /// [`SCHEMA_CREATE`](CacheStatus::SCHEMA_CREATE) or [`SCHEMA_SERVE`](CacheStatus::SCHEMA_SERVE).
     pub schema: String,
-    /// The name of the cache.
+    /// Name of the cache.
     pub name: String,
-    /// Names it for ever.
+    /// UUID of the cache, which never changes.
     pub uuid: String,
-    /// When a write is acknowledged, and where it is then.
+    /// Mode: when and where a write is acknowledged.
     pub mode: Mode,
-    /// True if it is served now.
+    /// True if the cache is served.
     pub served: bool,
-    /// The device that is cached.
+    /// Backing device.
     pub backing: BackingStatus,
-    /// The devices of the log.
+    /// Legs of the log.
     pub legs: Vec<LegStatus>,
-    /// The bytes used of each leg.
+    /// Bytes used of each leg.
     pub size: u64,
-    /// Bytes that only the log holds; null if that is not known.
+    /// Bytes that only the log holds; null if unknown.
     pub dirty_bytes: Option<u64>,
-    /// Bytes that were zeroed or discarded, which the backing device does not have yet; null if that is not
-    /// known.
+    /// Bytes that were zeroed or discarded, and are not on the backing device yet; null if unknown.
     #[serde(default)]
     pub zeroed_bytes: Option<u64>,
-    /// For how many seconds the oldest of both has been in the log at least: counted from the opening of the
-    /// cache for what was there then. Null if there is none.
+    /// Minimum age in seconds of the oldest dirty or zeroed data in the log. Data that was there when the
+    /// cache was opened counts from then. Null if there is none.
     pub oldest_dirty: Option<f64>,
-    /// Flushes since it was opened.
+    /// Flushes since the cache was opened.
     pub flushes: FlushCounts,
-    /// Bytes written to each leg for each byte of data that went through the log; null before the first.
+    /// Bytes written to each leg per byte of data that went through the log; null before the first byte.
     pub write_amplification: Option<f64>,
-    /// How it is: `serving`, or why not; null if it is not open.
+    /// `serving`, or the reason why not; null if the cache is not open.
     pub state: Option<String>,
-    /// How much of the log holds records, in bytes.
+    /// Bytes of the log that hold records.
     pub log_used: Option<u64>,
-    /// How much it can hold, in bytes; null if it is not open.
+    /// Capacity of the log in bytes; null if the cache is not open.
     pub log_size: Option<u64>,
-    /// True if it is about to become larger.
+    /// True if the log is growing.
     #[serde(default)]
     pub growing: bool,
-    /// Progress of laying out a file before the log changes; left out where none is laid out.
+    /// Progress of laying out a file for a change of the log; omitted if no file is laid out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub laying_out: Option<LaidOut>,
-    /// True if everything is being written back.
+    /// True if the cache is draining.
     #[serde(default)]
     pub draining: bool,
-    /// True if the backing device alone is old and consistent by now, in the mode `ordered`.
+    /// True if the backing device alone is now a consistent older state, in the mode `ordered`.
     #[serde(default)]
     pub ordered: bool,
-    /// Ranges that the log can no longer read, in bytes of the cached device: reads of them fail until they
+    /// Ranges that the log can no longer read, in bytes of the cached device. Reads of them fail until they
     /// are overwritten.
     #[serde(default)]
     pub unreadable: Vec<ByteExtent>,
-    /// Ranges that were durable when the cache was opened and are whole on no leg, in bytes of the cached
-    /// device: reads of them fail.
+    /// Ranges that were durable when the cache was opened but are complete on no leg, in bytes of the cached
+    /// device. Reads of them fail.
     #[serde(default)]
     pub damaged: Vec<ByteExtent>,
-    /// Findings in the log when the cache was opened; null if it is not open.
+    /// Findings of the recovery of the log; null if the cache is not open.
     #[serde(default)]
     pub recovery: Option<Findings>,
-    /// Reason why data is not being written back; null if nothing prevents it.
+    /// Reason why data cannot be destaged; null if there is none.
     #[serde(default)]
     pub write_back_error: Option<String>,
-    /// Reason why the log is no longer written: what it holds is being written back, and writes go to the
-    /// backing device. Null if it is written, or if the cache does not serve.
+    /// Reason why the log is no longer written: it is being drained, and writes bypass it. Null if it is
+    /// written, or if the cache does not serve.
     #[serde(default)]
     pub log_error: Option<String>,
-    /// How much of the log becomes free in bytes per second; null until it is known.
+    /// Rate at which the log becomes free, in bytes per second; null if unknown.
     pub drain_rate: Option<f64>,
-    /// Number of seconds that it would take to destage everything at that rate; null until it is known.
+    /// Seconds to destage everything at that rate; null if unknown.
     pub drain_eta: Option<f64>,
-    /// Thresholds that let the backing device sleep; null if data is written back soon.
+    /// Thresholds that let the backing device sleep; null if data is destaged soon.
     #[serde(default)]
     pub sleep: Option<Sleep>,
     /// Number of times since the cache was opened that the backing device was used after a pause in which it
-    /// is taken to have spun down; null if the cache is not open.
+    /// presumably spun down; null if the cache is not open.
     #[serde(default)]
     pub spin_ups: Option<u64>,
     /// Wear of the devices of the log; null if the cache is not open.
     #[serde(default)]
     pub wear: Option<Wear>,
-    /// Latency of the requests of clients since the cache was opened; null if it is not open.
+    /// Latency of client requests since the cache was opened; null if the cache is not open.
     #[serde(default)]
     pub latency: Option<LatencyByRequest>,
     /// Counters since the cache was opened, by name: durations in seconds, sizes in bytes.
     pub counts: BTreeMap<String, f64>,
-    /// The first NBD URI; null if it is not exported so.
+    /// First NBD URI; null if the cache is not exported over NBD.
     pub nbd: Option<String>,
-    /// All of them, with the ports that were chosen.
+    /// All NBD URIs, with the ports that were chosen.
     #[serde(default)]
     pub nbd_uris: Vec<String>,
-    /// Number of NBD clients that are connected.
+    /// Number of connected NBD clients.
     pub nbd_clients: u64,
-    /// The block device; null if it is not attached.
+    /// Block device; null if the cache is not attached.
     pub device: Option<String>,
-    /// Way by which the requests of the block device come to the server: `fuse`, `fuse-io-uring` or `ublk`.
+    /// Transport of the block device: `fuse`, `fuse-io-uring` or `ublk`.
     pub transport: Option<String>,
-    /// Warnings about the placement of the cache's devices, a sentence each.
+    /// Warnings about the placement of the devices, a sentence each.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// The control socket; null if it is not served.
+    /// Control socket; null if the cache is not served.
     pub control: Option<String>,
-    /// The process that serves it; null if it is not served.
+    /// Process that serves the cache; null if it is not served.
     pub pid: Option<u32>,
 }
 
-/// The device that is cached.
+/// Status of the backing device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackingStatus {
     /// Path of the backing device.
     pub path: String,
-    /// The size of the cached part in bytes; null if it is not open.
+    /// Size of the cached part in bytes; null if the cache is not open.
     pub size: Option<u64>,
-    /// True if it is a file in use that has lost its name: it goes with the server.
+    /// True if the device is an open file that was deleted: it lasts until the server ends.
     #[serde(default)]
     pub is_deleted: bool,
 }
 
-/// A file of the log that is being laid out for a change of the log.
+/// Progress of laying out a file of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaidOut {
-    /// Path of the file that is laid out.
+    /// Path of the file.
     pub path: String,
-    /// How much of it is written.
+    /// Bytes written.
     pub done_bytes: u64,
-    /// Number of bytes to be written in all; 0 until that is known.
+    /// Bytes to write in total; 0 if unknown.
     pub size_bytes: u64,
 }
 
-/// A device of the log.
+/// Status of a leg.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LegStatus {
-    /// Path of the leg, as it can be typed: of a part of a device with that.
+    /// Path of the leg, with its part, in the form in which it can be typed.
     pub path: String,
-    /// The part of the device that is the leg; left out if all of it is.
+    /// Part of the device that is the leg; omitted if it is all of the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<ByteExtent>,
-    /// `live`, `lost` or `resilvering`; `deleted` if its file is in use and has lost its name; `unknown` if
-    /// the cache is not served.
+    /// `live`, `lost` or `resilvering`; `deleted` if its file is open but was deleted; `unknown` if the cache
+    /// is not served.
     pub state: String,
 }
 
 /// Flushes since the cache was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlushCounts {
-    /// Asked for by clients.
+    /// Flushes requested by clients.
     pub front: u64,
     /// Flushes of the legs.
     pub log: u64,
@@ -272,14 +272,14 @@ pub struct FlushCounts {
 }
 
 impl CacheStatus {
-    /// The name and version of the document.
+    /// Name and version of the document.
     pub const SCHEMA: &str = "plumb/cache-status/1";
-    /// Name and version of the document with the status of a cache that has just been made.
+    /// Name and version of the document about a cache that was just created.
     pub const SCHEMA_CREATE: &str = "plumb/cache-create/1";
-    /// Name and version of the document with the status of a cache that has just been served.
+    /// Name and version of the document about a cache that has just started to be served.
     pub const SCHEMA_SERVE: &str = "plumb/cache-serve/1";
 
-    /// Returns the status of a cache that is not served. What only its log says is unknown.
+    /// Returns the status of a cache that is not served. Values that only the log has are unknown.
     pub fn unserved(config: &CacheConfig) -> Self {
         Self { warnings: warnings(config), ..Self::without_warnings(config) }
     }
@@ -303,10 +303,10 @@ impl CacheStatus {
         }
     }
 
-    /// Returns the document: each value that is null has its reason beside it.
+    /// Returns the document, with the reason beside each null.
     ///
     /// # Errors
-    /// None in practice: all of it can be serialised.
+    /// None in practice, because every status can be serialised.
     pub fn document(&self) -> serde_json::Result<Value> {
         let mut document = serde_json::to_value(self)?;
         if let Some(Value::Object(backing)) =
@@ -324,36 +324,36 @@ impl CacheStatus {
         Ok(document)
     }
 
-    /// Returns true if the cache is open and carries out requests.
+    /// Returns true if the cache is open and executes requests.
     pub fn serves(&self) -> bool {
         self.state.as_deref() == Some(SERVING)
     }
 
-    /// Returns true if a file of the log has lost its name.
+    /// Returns true if a file of the log was deleted.
     pub fn has_deleted_log(&self) -> bool {
         self.legs.iter().any(|leg| leg.state == DELETED)
     }
 
-    /// Returns true if a log of this `layout` lasts only as long as the server: no device that it needs has
-    /// its name.
+    /// Returns true if a log of this `layout` lasts only until the server ends: no leg that it needs still
+    /// has its name.
     pub fn has_no_named_log(&self, layout: Layout) -> bool {
         let is_named = layout == Layout::Mirror && self.legs.iter().any(|leg| leg.state == "live");
         self.has_deleted_log() && !is_named
     }
 
-    /// Returns true if the backing device is known to have everything.
+    /// Returns true if the backing device certainly has all data.
     pub fn is_written_back(&self) -> bool {
         (self.dirty_bytes, self.zeroed_bytes, self.log_used) == (Some(0), Some(0), Some(0))
             && self.unreadable.is_empty()
     }
 
-    /// Returns the number of bytes that only the log holds: data, and what was zeroed or discarded. 0 if that
-    /// is not known.
+    /// Returns the number of bytes that only the log holds: data, and zeroed or discarded bytes. 0 if
+    /// unknown.
     pub fn only_in_log(&self) -> Bytes {
         Bytes(self.dirty_bytes.unwrap_or(0) + self.zeroed_bytes.unwrap_or(0))
     }
 
-    /// Returns why a value is null, unless that is because there is nothing of that kind.
+    /// Returns the reason why a value is null; `None` if null means that there is nothing.
     fn unknown_because(&self, key: &str) -> Option<&'static str> {
         match key {
             "nbd" | "device" | "transport" | "control" | "pid" | "write_back_error" | "log_error"
@@ -365,7 +365,7 @@ impl CacheStatus {
         }
     }
 
-    /// Returns the status of a cache that is open.
+    /// Returns the status of an open cache.
     pub fn open(cache: &NamedCache) -> Self {
         let (warnings, endurance) = cache.placement();
         let unserved = Self { warnings, ..Self::without_warnings(&cache.config()) };
@@ -378,7 +378,7 @@ impl CacheStatus {
         };
         let is_deleted = cache.is_backing_deleted();
         let backing = BackingStatus { size: Some(cached.size.0), is_deleted, ..unserved.backing };
-        // The clock of the core stands still while nothing happens, and ages are those of now.
+        // The core's clock advances only with events, and ages must be those of now.
         let status = cache.device.with(|core, now| {
             core.advance(now);
             core.status()
@@ -387,7 +387,7 @@ impl CacheStatus {
             return Self { backing, ..unserved };
         };
         let figures = &status.figures;
-        // A mirror writes everything to each leg.
+        // Each leg of a mirror gets all of the data.
         let written = status.legs.iter().filter(|state| **state != LegState::Lost).count().max(1) as u64;
         let copies = if status.layout == Layout::Mirror { written } else { 1 };
         let logged = figures.logged.0;
@@ -422,7 +422,8 @@ impl CacheStatus {
             drain_rate: Some(status.drain_rate).filter(|rate| *rate > 0.0),
             drain_eta: status.drain_eta.map(Nanos::as_secs_f64),
             spin_ups: Some(status.spin_ups),
-            // Each device is written its part, or the same; one that replaced another, a copy of the log too.
+            // Each leg gets its share of the log, or all of it in a mirror; a leg that replaced another also
+            // gets a copy.
             wear: Some(Wear::new(
                 figures.leg_written.0 / written + figures.resilvered.0,
                 status.open_for.as_secs_f64(),
@@ -435,7 +436,7 @@ impl CacheStatus {
     }
 }
 
-/// Returns the devices of the log of an open cache, with their states.
+/// Returns the legs of an open cache with their states.
 fn leg_statuses(cache: &NamedCache, legs: Vec<LegStatus>, states: &[LegState]) -> Vec<LegStatus> {
     let legs = legs.into_iter().zip(states).zip(cache.deleted_legs());
     let legs = legs.map(|((leg, state), is_gone)| {
@@ -446,7 +447,7 @@ fn leg_statuses(cache: &NamedCache, legs: Vec<LegStatus>, states: &[LegState]) -
     legs.collect()
 }
 
-/// Returns the state in a word, or why it does not serve.
+/// Returns the state in one word, or the reason why the cache does not serve.
 fn state_words(state: &State) -> String {
     match state {
         State::Recovering => "recovering".to_owned(),
@@ -456,7 +457,7 @@ fn state_words(state: &State) -> String {
     }
 }
 
-/// Returns all figures by their names; times in seconds.
+/// Returns all figures by name, with times in seconds.
 fn counts(figures: &Figures) -> BTreeMap<String, f64> {
     let Ok(Value::Object(all)) = serde_json::to_value(figures) else { return BTreeMap::new() };
     let number = |value: &Value| value.as_f64().or_else(|| value.as_bool().map(f64::from));
@@ -474,7 +475,7 @@ const fn leg_word(state: LegState) -> &'static str {
     }
 }
 
-/// The controls of a cache.
+/// Control interface of a served cache.
 pub struct CacheControls {
     cache: Arc<NamedCache>,
     changing: Option<Changing>,
@@ -486,14 +487,14 @@ pub struct CacheControls {
 /// Opens a cache and serves it.
 ///
 /// # Errors
-/// See [`ServiceError`]; nothing is left behind. A refusal to open it is `Err` within.
+/// See [`ServiceError`]; nothing is left behind. The inner `Err` is the refusal to open the cache.
 pub fn serve_cache(
     config: CacheConfig,
     opening: Opening,
     service: ServiceOptions,
 ) -> std::result::Result<Result<Service<CacheControls>>, ServiceError> {
     let time = Time::real();
-    // Before any of its devices is opened.
+    // Checked before a device is opened.
     connections_max()?;
     let config = find::legs(config);
     let checked = config.legs.iter().try_for_each(|leg| keeps_unflushed(config.mode, &leg.path));
@@ -513,8 +514,8 @@ pub fn serve_cache(
     service.map(Ok)
 }
 
-/// Returns a refusal of the devices, as whoever ordered it is told.
-fn not_done(error: &plumb_guard::Error) -> RefusedOrder {
+/// Converts a refusal by the devices into a refusal of the order.
+fn refused_order(error: &plumb_guard::Error) -> RefusedOrder {
     let why = error.to_string();
     match error.kind().failure() {
         FailureKind::Usage => RefusedOrder::invalid(why),
@@ -524,8 +525,8 @@ fn not_done(error: &plumb_guard::Error) -> RefusedOrder {
 }
 
 impl CacheControls {
-    /// Begins a change of the log, or goes on waiting for it, for as long as others can wait to be heard: the
-    /// status says whether it goes on.
+    /// Starts a change of the log, or waits for it if it is running, for a limited time because other orders
+    /// wait meanwhile. The status says whether it is still running.
     fn change(&mut self, order: CacheOrder, path: &str) -> std::result::Result<(), RefusedOrder> {
         let mut changing = match self.changing.take() {
             Some(changing) if changing.is_meant_by(&order) => changing,
@@ -537,11 +538,11 @@ impl CacheControls {
             _ => {
                 let (cache, change) = (Arc::clone(&self.cache), order.clone());
                 let begun = Changing::begin(order, path, move |laying_out| change.change(&cache, laying_out));
-                begun.map_err(|error| not_done(&error))?
+                begun.map_err(|error| refused_order(&error))?
             }
         };
         match changing.ended() {
-            Some(outcome) => outcome.map_err(|error| not_done(&error)),
+            Some(outcome) => outcome.map_err(|error| refused_order(&error)),
             None => {
                 self.changing = Some(changing);
                 Ok(())
@@ -549,17 +550,17 @@ impl CacheControls {
         }
     }
 
-    /// Has the configuration say what was ordered, now and when the cache is served again.
+    /// Saves the effect of an order in the configuration.
     fn configure(&self, order: &CacheOrder) -> std::result::Result<(), RefusedOrder> {
         let mut config = self.cache.config();
-        let changed = order.configured(config.clone()).map_err(|error| not_done(&error))?;
+        let changed = order.configured(config.clone()).map_err(|error| refused_order(&error))?;
         changed.save(&config::directory()).map_err(|error| RefusedOrder::failed(error.to_string()))?;
         *config = changed;
         Ok(())
     }
 
-    /// Refuses devices of a log that lie on this cache: on its block device, or behind one of its exports.
-    fn lies_elsewhere(&self, log: &[String]) -> std::result::Result<(), RefusedOrder> {
+    /// Refuses devices of a log that are on this cache: on its block device, or behind one of its exports.
+    fn refuse_own_exports(&self, log: &[String]) -> std::result::Result<(), RefusedOrder> {
         let is_own = |typed: &&String| {
             self.nbd_uris.iter().any(|own| is_same_export(typed, own))
                 || self.device.as_ref().is_some_and(|device| lies_on(typed, device))
@@ -571,8 +572,9 @@ impl CacheControls {
         })
     }
 
-    /// Waits until what a mode took to be durable is, if that mode was left.
-    fn settled(&self) -> std::result::Result<(), RefusedOrder> {
+    /// After a change of mode, waits until the data that the old mode counted as durable is durable in the
+    /// new one.
+    fn wait_for_mode(&self) -> std::result::Result<(), RefusedOrder> {
         let settled = self.cache.device.wait_for(|core| match core.state() {
             State::Serving if !core.is_mode_settled() => None,
             State::Serving => Some(Ok(())),
@@ -625,7 +627,7 @@ impl Controls for CacheControls {
             CacheOrder::Mode { mode } => {
                 self.configure(&order)?;
                 self.cache.device.with(|core, now| core.set_mode(mode, now));
-                self.settled()?;
+                self.wait_for_mode()?;
             }
             CacheOrder::Tune { tuning } => {
                 self.configure(&order)?;
@@ -634,18 +636,18 @@ impl Controls for CacheControls {
             }
             CacheOrder::Drain => self.cache.device.with(Cache::drain),
             CacheOrder::ReplaceLeg { ref log, .. } => {
-                self.lies_elsewhere(std::slice::from_ref(log))?;
+                self.refuse_own_exports(std::slice::from_ref(log))?;
                 let path = log.clone();
                 self.change(order, &path)?;
             }
             CacheOrder::ReplaceLog { .. } | CacheOrder::Grow { .. } => {
                 if let CacheOrder::ReplaceLog { ref log, .. } = order {
-                    self.lies_elsewhere(log)?;
+                    self.refuse_own_exports(log)?;
                 }
                 let path = self.cache.shown();
                 self.change(order, &path)?;
             }
-            CacheOrder::GrowBacking => self.cache.grow_backing().map_err(|error| not_done(&error))?,
+            CacheOrder::GrowBacking => self.cache.grow_backing().map_err(|error| refused_order(&error))?,
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Wear of the devices of a log: what is written to them, against what they are rated for.
+//! Wear of the devices of a log: bytes written to them, compared with their endurance.
 
 use plumb_guard::cache::device_place::DevicePlace;
 use plumb_linux::probe::wire::nvme;
@@ -7,25 +7,25 @@ use plumb_linux::tree::{LiveTree, Tree};
 use plumb_path::disks_below;
 use serde::{Deserialize, Serialize};
 
-/// Seconds of a day.
+/// Seconds in a day.
 const DAY: f64 = 86_400.0;
-/// Time over which writes are counted at least before a rate is derived from them, in seconds.
+/// Minimum time over which writes are counted before a rate is derived from them, in seconds.
 const COUNTED_MIN: f64 = 60.0;
 
 /// Wear of each device of a log since the cache was opened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wear {
-    /// Bytes that were written to each device, the most of them.
+    /// Bytes written to each device; the maximum if they differ.
     pub written_bytes: u64,
-    /// Seconds over which they were counted.
+    /// Seconds in which they were written.
     pub seconds: f64,
-    /// Bytes a day at that rate; left out in the first minute.
+    /// Bytes per day at that rate; omitted in the first minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_per_day: Option<f64>,
-    /// Endurance of a device, the smallest of several; left out if nobody states it.
+    /// Endurance of a device, the smallest of several; omitted if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endurance: Option<Endurance>,
-    /// Seconds after which that much will have been written, from new, at that rate.
+    /// Seconds to use up the whole endurance at that rate; omitted if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifetime: Option<f64>,
 }
@@ -33,28 +33,27 @@ pub struct Wear {
 /// Endurance of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Endurance {
-    /// Bytes that it may be written in its life.
+    /// Bytes that may be written to the device in its life.
     pub bytes: u64,
-    /// Statement that this rests on.
+    /// Source of the number.
     pub by: EnduranceBy,
-    /// Share of the life that the drive says is used up, 0 to 2.55; left out if it does not.
+    /// Used share of the life as reported by the drive, 0 to 2.55 (NVMe Percentage Used); omitted if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<f64>,
 }
 
-/// Statement of an endurance.
+/// Source of an endurance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EnduranceBy {
-    /// The user gave it.
+    /// The user.
     Given,
-    /// Estimate from the bytes that an NVMe drive has been written and the share of its life that it says is
-    /// used up by that.
+    /// Estimate from the bytes written to an NVMe drive and the share of its life that it reports as used.
     Drive,
 }
 
 impl Wear {
-    /// Returns the wear of devices that were written `written_bytes` each in so many seconds.
+    /// Returns the wear of devices to which `written_bytes` each were written within `seconds`.
     pub(crate) fn new(written_bytes: u64, seconds: f64, endurance: Option<Endurance>) -> Self {
         let bytes_per_day = (seconds >= COUNTED_MIN).then(|| written_bytes as f64 * DAY / seconds);
         let lifetime = bytes_per_day.zip(endurance).filter(|(rate, _)| *rate > 0.0);
@@ -63,8 +62,8 @@ impl Wear {
     }
 }
 
-/// Returns the endurance of the devices at `places`, the smallest of several: as `given`, or as the drives
-/// beneath them say.
+/// Returns the endurance of the devices at `places`, the smallest of several: the `given` one, or an estimate
+/// from the drives below them.
 pub(crate) fn endurance(given: Option<u64>, places: &[DevicePlace]) -> Option<Endurance> {
     let (tree, probe) = (LiveTree::new(), LiveProbe::new());
     let disks = places.iter().flat_map(|place| disks_below(&tree, &probe, &place.path));
@@ -80,7 +79,7 @@ fn health(tree: &dyn Tree, probe: &dyn Probe, disk: &str) -> Option<nvme::Health
     nvme::health(&probe.ask(ProbedDevice { name: disk, number }, Request::NvmeHealth).ok()?)
 }
 
-/// Returns the bytes for which a drive is rated, if it says that at least one percent of them is used up.
+/// Returns the estimated endurance of a drive in bytes, if at least 1 % of it is used.
 fn estimate(health: &nvme::Health) -> Option<u64> {
     let bytes = health.written_bytes.checked_mul(100)? / u128::from(health.percentage_used.max(1));
     (health.percentage_used > 0).then(|| u64::try_from(bytes).ok()).flatten()

@@ -1,18 +1,17 @@
-//! Detection of writes by somebody else to the backing device of a cache that is not served: by a mount,
-//! above all. What only the log holds no longer fits it then.
+//! Detection of foreign writes to the backing device of a cache that is not served, such as by a mount. After
+//! one, the data in the log no longer fits the backing device.
 //!
-//! | Kept | Where | Says |
+//! | Evidence | Stored in | Reliability |
 //! |---|---|---|
-//! | how often the kernel wrote to the device, or when the file was changed, when the cache stopped | configuration | exactly, until the machine starts again |
-//! | CRC-32C of 32 blocks (*witnesses*) as the cache left them | marker, on the backing device itself | always, of these blocks, unless the cache was writing to them |
+//! | the kernel's count of writes to the device, or the change time of the file, when the cache stopped | configuration | exact, until the machine is restarted |
+//! | CRC-32C of 32 blocks (*witnesses*) as the cache left them | marker, on the backing device | always, for these blocks, except where the cache was writing |
 //!
-//! The witnesses are where file systems and partition tables note each mount or change (the first two blocks:
-//! ext4, xfs, FAT, NTFS, GPT, LVM; the block at 64 KiB: btrfs), the last block, and 28 that are spread
-//! evenly. The cache itself never makes one of them wrong: see `Mark` in plumb-cache.
+//! The witnesses are the blocks in which file systems and partition tables record each mount or change (the
+//! first two blocks: ext4, xfs, FAT, NTFS, GPT, LVM; the block at 64 KiB: btrfs), the last block, and 28
+//! evenly spaced ones. The cache's own writes never invalidate a stated witness: see `Mark` in plumb-cache.
 //!
 //! # Limitations
-//! After a restart of the machine, or of a server that was killed, a write that touches none of the witnesses
-//! is not noticed.
+//! After a restart of the machine, or of a killed server, a write that touches no witness is not detected.
 
 use std::cell::LazyCell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,10 +25,10 @@ use plumb_guard::signature::Source as _;
 
 use crate::member::{Member, Spot};
 
-/// Number of witnesses that are spread evenly.
+/// Number of evenly spaced witnesses.
 const SPREAD: u64 = WITNESSES_MAX as u64 - 4;
 
-/// Returns the byte at which each witness of a cached device of this size begins.
+/// Returns the offset in bytes of each witness of a cached device of this size.
 fn places(size: Bytes) -> Vec<u64> {
     if size < BLOCK {
         return Vec::new();
@@ -40,21 +39,21 @@ fn places(size: Bytes) -> Vec<u64> {
     blocks.map(|block| block.min(last) * BLOCK.0).collect()
 }
 
-/// Returns the witnesses of a cached device, in its logical blocks.
+/// Returns the witnesses of a cached device in logical blocks.
 pub(crate) fn ranges(device: &dyn Device) -> Vec<LbaRange> {
     let info = device.info();
     let block = info.logical_block.0;
     places(info.size).into_iter().map(|at| LbaRange::new(Lba(at / block), BLOCK.0 / block)).collect()
 }
 
-/// Returns the contents of the witness that begins at byte `at`; `None` if it cannot be read.
+/// Returns the CRC-32C of the witness that begins at byte `at`; `None` if it cannot be read.
 fn content(source: &DeviceSource, at: u64) -> Option<u32> {
     let mut bytes = vec![0; BLOCK.0 as usize];
     let read = source.read_at(at, &mut bytes);
     read.is_ok_and(|read| read == bytes.len()).then(|| crc32c::crc32c(&bytes))
 }
 
-/// Returns the byte at which the first witness begins that holds something else than `stated`.
+/// Returns the offset in bytes of the first witness whose contents differ from those `stated`.
 pub(crate) fn changed(device: &dyn Device, stated: &Contents) -> Option<u64> {
     let source = DeviceSource::open(device).ok()?;
     let is_other = |at: u64, stated: u32| content(&source, at).is_some_and(|found| found != stated);
@@ -63,40 +62,40 @@ pub(crate) fn changed(device: &dyn Device, stated: &Contents) -> Option<u64> {
     stated.find(|(at, stated)| is_other(*at, *stated)).map(|(at, _)| at)
 }
 
-/// Writes the marker of a backing device, as the cache asks.
+/// Writer of the marker of a backing device.
 pub(crate) struct Marking {
     backing: Arc<Member>,
     last: Mutex<PlacedMarker>,
 }
 
-/// Marker that is there, with its place.
+/// Marker that was written last, with its place.
 struct PlacedMarker {
     marker: Marker,
     spot: Spot,
-    /// The device that is cached.
+    /// Device that is cached.
     cached: Arc<dyn Device>,
 }
 
 impl Marking {
-    /// Goes on from the marker that is there.
+    /// Continues from the marker on the device.
     pub(crate) fn new(backing: Arc<Member>, spot: Spot, cached: Arc<dyn Device>, marker: Marker) -> Self {
         Self { backing, last: Mutex::new(PlacedMarker { marker, spot, cached }) }
     }
 
-    fn known(&self) -> MutexGuard<'_, PlacedMarker> {
+    fn lock(&self) -> MutexGuard<'_, PlacedMarker> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the marker that is there, and its place.
+    /// Returns the marker that was written last, and its place.
     pub(crate) fn last(&self) -> (Marker, Spot) {
-        let last = self.known();
+        let last = self.lock();
         (last.marker, last.spot)
     }
 
-    /// Writes `mark`, durably: of a witness that the marker before stated what that stated, of others what
-    /// they hold now.
+    /// Writes `mark` durably. Witnesses that the previous marker stated keep the stated contents; for the
+    /// others the present contents are read.
     pub(crate) fn write(&self, mark: Mark) -> Result<()> {
-        let mut last = self.known();
+        let mut last = self.lock();
         let cached = Arc::clone(&last.cached);
         let mut contents = last.marker.contents;
         let source = LazyCell::new(|| DeviceSource::open(&*cached).ok());
@@ -112,11 +111,11 @@ impl Marking {
         Ok(())
     }
 
-    /// Writes a marker that says that all of `cached` is cached to `spot`, durably, and takes the one before
-    /// away, if that is elsewhere: it lies within the cached device from then on. Nothing is stated of the
-    /// witnesses, which are others.
+    /// Writes a marker for all of `cached` to `spot`, durably, and removes the previous one if it is
+    /// elsewhere, because it is then within the cached device. The new marker states no witnesses, since
+    /// their places change with the size.
     pub(crate) fn grow(&self, spot: Spot, cached: Arc<dyn Device>) -> Result<()> {
-        let mut last = self.known();
+        let mut last = self.lock();
         let mut marker = Marker { size: cached.info().size, ..last.marker };
         marker.state([None; WITNESSES_MAX]);
         self.backing.set_marker(spot, Some(&marker))?;
@@ -139,7 +138,7 @@ mod tests {
 
     use super::*;
 
-    /// A device that counts the queues that are opened to it.
+    /// Device that counts its opened queues.
     struct Counting {
         device: FileDevice,
         queues: AtomicU32,
@@ -158,7 +157,8 @@ mod tests {
         }
     }
 
-    /// Opening a queue costs a hundred system calls, and a restarted server reads all witnesses.
+    /// One queue, because opening a queue costs a hundred system calls, and a restarted server reads all
+    /// witnesses.
     #[test]
     fn a_change_of_a_witness_is_found_through_one_queue() {
         let file = tempfile::NamedTempFile::new().unwrap();
