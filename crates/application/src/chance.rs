@@ -1,31 +1,31 @@
-//! Random choices that follow from a seed alone, with the same bits on every machine.
+//! Random choices that follow from a seed alone, bit for bit the same on every machine.
 
 use plumb_block::{Nanos, mixed};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// One stream of choices.
+/// Stream of random numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Chance(Xoshiro256PlusPlus);
 
 impl Chance {
-    /// Returns the `index`th stream of `seed`; each is independent of the others.
+    /// Creates the `index`th stream of `seed`, independent of the others.
     pub(crate) fn from_seed(seed: u64, index: u64) -> Self {
         Self(Xoshiro256PlusPlus::seed_from_u64(mixed(seed ^ mixed(index))))
     }
 
-    /// Returns a whole number below `end`, which is above zero.
+    /// Returns a random integer below `end`, which must be above 0.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
-        // The top of a widening product: even to within 2^-64 of `end`.
+        // The high half of the product; its bias is below 2^-64 times `end`.
         ((u128::from(self.0.next_u64()) * u128::from(end)) >> 64) as u64
     }
 
-    /// Returns a whole number from `first` to `last`, both included.
+    /// Returns a random integer from `first` to `last`, inclusive.
     pub(crate) fn between(&mut self, first: u64, last: u64) -> u64 {
         first + self.below(last - first + 1)
     }
 
-    /// Returns one of `choices`, each as likely as its weight.
+    /// Returns one of `choices`, with a probability proportional to its weight.
     pub(crate) fn weighed(&mut self, choices: &[(u64, u64)]) -> u64 {
         let total = choices.iter().map(|(_, weight)| weight).sum();
         let mut left = self.below(total);
@@ -35,22 +35,22 @@ impl Chance {
             }
             left -= weight;
         }
-        // Not reached: `left` is below the sum of the weights.
+        // Unreachable, because `left` is below the sum of the weights.
         0
     }
 
-    /// Returns a number of `(0, 1]`, in steps of 2^-53.
+    /// Returns a random number in `(0, 1]`, in steps of 2^-53.
     fn unit(&mut self) -> f64 {
         ((self.0.next_u64() >> 11) + 1) as f64 * (1.0 / 9_007_199_254_740_992.0)
     }
 
-    /// Returns a waiting time, exponentially distributed.
+    /// Returns an exponentially distributed time.
     pub(crate) fn exponential(&mut self, mean: Nanos) -> Nanos {
         Nanos::from_secs_f64(-libm::log(self.unit()) * mean.as_secs_f64())
     }
 
-    /// Returns a size of at least 1, gamma distributed with shape 1.5, as Filebench draws file sizes
-    /// (Marsaglia and Tsang, A Simple Method for Generating Gamma Variables, 2000).
+    /// Returns a gamma-distributed size of at least 1, with shape 1.5 as in Filebench (Marsaglia and Tsang, A
+    /// Simple Method for Generating Gamma Variables, 2000).
     pub(crate) fn gamma(&mut self, mean: u64) -> u64 {
         const SHAPE: f64 = 1.5;
         let d = SHAPE - 1.0 / 3.0;
@@ -65,8 +65,8 @@ impl Chance {
         }
     }
 
-    /// Normally distributed with mean 0 and deviation 1 (Marsaglia's polar method; the second value is
-    /// dropped).
+    /// Returns a normally distributed number with mean 0 and deviation 1 (Marsaglia's polar method; the
+    /// second value is discarded).
     fn normal(&mut self) -> f64 {
         loop {
             let (x, y) = (2.0 * self.unit() - 1.0, 2.0 * self.unit() - 1.0);
@@ -88,7 +88,7 @@ mod tests {
         let drawn: Vec<f64> = (0..100_000).map(|_| chance.gamma(16_384) as f64).collect();
         let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
         let variance = drawn.iter().map(|size| (size - mean).powi(2)).sum::<f64>() / drawn.len() as f64;
-        // The deviation of a gamma distribution is its mean by the root of its shape.
+        // The standard deviation of a gamma distribution is its mean divided by the square root of its shape.
         let expected = 16_384.0 / 1.5_f64.sqrt();
         assert!((mean / 16_384.0 - 1.0).abs() < 0.02, "mean {mean}");
         assert!((variance.sqrt() / expected - 1.0).abs() < 0.02, "deviation {}", variance.sqrt());

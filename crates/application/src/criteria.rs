@@ -1,23 +1,23 @@
-//! Limits that the users of an application go by, and what was measured held against them.
+//! Limits that the users of an application demand of storage, and the comparison of measurements with them.
 
 use plumb_block::Nanos;
 use plumb_load::{Direction, SpanResult};
 use plumb_measure::Histogram;
 use serde::Deserialize;
 
-/// A limit. A place that misses it is a finding.
+/// Limit on a latency. Storage that misses it gets a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Criterion {
-    /// A name for it.
+    /// Id of the finding.
     pub id: String,
     /// Operation whose latency is limited.
     pub of: Quantity,
-    /// Figure of the distribution that is limited.
+    /// Statistic that is limited.
     pub statistic: Statistic,
     /// Upper bound of the figure.
     pub below: Nanos,
-    /// Consequence if the limit is missed.
+    /// Consequence of missing the limit.
     pub why: String,
 }
 
@@ -25,57 +25,57 @@ pub struct Criterion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Quantity {
-    /// Syncs (flushes).
+    /// Syncs of files, or flushes.
     Syncs,
-    /// Reads of a job of the scenario, by its place.
+    /// Reads of a job of the scenario.
     Reads {
         /// Number of the job.
         job: usize,
     },
-    /// Writes of a job of the scenario, by its place.
+    /// Writes of a job of the scenario.
     Writes {
         /// Number of the job.
         job: usize,
     },
 }
 
-/// Figure of a distribution.
+/// Statistic of a distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Statistic {
-    /// The mean.
+    /// Mean.
     Mean,
-    /// Value that so many of 1000 do not exceed.
+    /// Value that this many of 1000 do not exceed: 990 is the 99th percentile.
     PerMille(u32),
-    /// The mean of the worst second.
+    /// Mean of the worst second.
     WorstSecond,
 }
 
-/// A limit and what was measured.
+/// Comparison of a measurement with a limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitResult {
     /// The limit.
     pub criterion: &'static Criterion,
-    /// Measured value; `None` if there was nothing to measure.
+    /// Measured value; `None` if there was none.
     pub measured: Option<Nanos>,
     /// Verdict on the limit.
     pub standing: LimitVerdict,
-    /// Verdict in words.
+    /// Verdict as a sentence for reports.
     pub sentence: String,
 }
 
 /// Verdict on a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitVerdict {
-    /// The limit is kept.
+    /// The limit is met.
     Met,
-    /// The limit is not kept: a finding.
+    /// The limit is missed: a finding.
     Missed,
-    /// Nothing was measured that it could be held against.
+    /// Nothing was measured that the limit applies to.
     Unmeasured,
 }
 
-/// Holds what the span of a profile measured against the limits of the profile.
+/// Compares the measurements of a profile's span with the limits of the profile.
 pub fn judge(criteria: &'static [Criterion], span: &SpanResult) -> Vec<LimitResult> {
     let figure = |criterion: &Criterion| match criterion.of {
         Quantity::Syncs => of_direction(&span.total().flush, criterion.statistic),
@@ -96,12 +96,12 @@ fn of_histogram(latency: &Histogram, statistic: Statistic) -> Option<Nanos> {
     match statistic {
         Statistic::PerMille(per_mille) => latency.at_per_mille(per_mille),
         Statistic::Mean => latency.mean().map(Nanos::from_secs_f64),
-        // Without a time series no second can be told from another.
+        // The worst second needs the time series.
         Statistic::WorstSecond => None,
     }
 }
 
-/// Returns the mean latency of the second in which it was highest.
+/// Returns the mean latency of the second with the highest mean.
 fn worst_second(direction: &Direction) -> Option<Nanos> {
     let mut seconds: std::collections::BTreeMap<u64, (u64, u64)> = std::collections::BTreeMap::new();
     for point in direction.series.points() {
@@ -128,7 +128,7 @@ impl Criterion {
         LimitResult { criterion: self, measured, standing, sentence }
     }
 
-    /// Returns the limit in words.
+    /// Returns the limit as a clause for messages.
     pub fn in_words(&self) -> String {
         let of = match self.of {
             Quantity::Syncs => "syncs",
@@ -144,7 +144,7 @@ impl Criterion {
     }
 }
 
-/// Returns the ordinal of a share of 1000: of 990, `99th`; of 999, `99.9th`.
+/// Returns the ordinal of a percentile in 1/1000: `99th` for 990, `99.9th` for 999.
 fn ordinal(per_mille: u32) -> String {
     if per_mille.is_multiple_of(10) {
         format!("{}th", per_mille / 10)
@@ -165,7 +165,7 @@ mod tests {
         outcome
     }
 
-    /// Returns a span of such threads, the first of the first job.
+    /// Returns a span with one thread in each job.
     fn span(outcomes: impl IntoIterator<Item = LoadOutcome>) -> SpanResult {
         let thread = |(job, outcome)| ThreadResult {
             job,

@@ -1,45 +1,45 @@
-//! Reasons why a profile could not be run, or had to stop.
+//! Errors that prevent a profile from running, or stop it.
 
 use std::path::PathBuf;
 
 use plumb_block::ErrorKind;
 
-/// A profile that could not be run, or had to stop.
+/// Error that prevented a profile from running, or stopped it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No such profile or variant, or none that can be run so: what was typed, and what to do.
+    /// The profile or variant does not exist, or cannot run like this. The text has the remedy.
     #[error("{0}")]
     Unsuited(String),
-    /// A limit makes no sense.
+    /// A limit is invalid.
     #[error(transparent)]
     Limit(#[from] plumb_workload::Invalid),
-    /// The profile's own directory could not be made or removed.
+    /// The directory of the run could not be created or removed.
     #[error("cannot {operation} {}", path.display())]
     Directory {
-        /// Operation that was going on.
+        /// Operation that failed.
         operation: &'static str,
-        /// Directory of the workload.
+        /// Directory of the run.
         path: PathBuf,
-        /// Why.
+        /// Cause of the failure.
         #[source]
         source: std::io::Error,
     },
-    /// The run failed, and its directory is still there.
+    /// The run failed, and its directory could not be removed.
     #[error("the run failed, and its directory {} could not be removed ({removal}): remove it by hand", path.display())]
     LeftBehind {
-        /// The directory.
+        /// Directory that is left.
         path: PathBuf,
-        /// Reason why it could not be removed.
+        /// Error of the removal.
         removal: String,
-        /// Reason why the run failed.
+        /// Error of the run.
         #[source]
         source: Box<Error>,
     },
-    /// The file system became full.
+    /// The file system is full.
     #[error("the file system is full: free some space, name another place, or run a smaller scale; stopped")]
     Full {
-        /// The call that failed.
+        /// Cause of the failure.
         #[source]
         source: Cause,
     },
@@ -49,7 +49,7 @@ pub enum Error {
          trusted; stopped"
     )]
     SyncFailed {
-        /// The call that failed.
+        /// Cause of the failure.
         #[source]
         source: Cause,
     },
@@ -62,7 +62,7 @@ pub enum Error {
     },
 }
 
-/// The call that failed, of a file system or of SQLite.
+/// Failed call of a file system or of SQLite.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
@@ -72,29 +72,30 @@ pub enum Cause {
     /// Failure of SQLite.
     #[error("SQLite cannot {doing}")]
     Sqlite {
-        /// Operation that was going on.
+        /// Operation that failed.
         doing: &'static str,
-        /// Reason why not.
+        /// Cause of the failure.
         #[source]
         source: rusqlite::Error,
     },
 }
 
 impl Error {
-    /// Returns the error of a call on files that failed; `is_sync` if it was to make something durable.
+    /// Converts the error of a file operation; `is_sync` is true if the operation should have made data
+    /// durable.
     pub(crate) fn of_call(source: plumb_block::Error, is_sync: bool) -> Self {
         let full = source.errno().is_some_and(plumb_block::Errno::is_full);
         let latched = source.kind == ErrorKind::FlushLatched;
         let source = Cause::Store(source);
         match (is_sync || latched, full) {
-            // A sync that fails for want of space has lost data, too.
+            // A sync that fails because the file system is full has lost data as well.
             (true, _) => Self::SyncFailed { source },
             (false, true) => Self::Full { source },
             (false, false) => Self::Call { source },
         }
     }
 
-    /// Returns the error of something that SQLite could not do.
+    /// Converts an error of SQLite.
     pub(crate) fn of_sqlite(source: rusqlite::Error, doing: &'static str) -> Self {
         let code = source.sqlite_extended_error_code();
         let cause = Cause::Sqlite { doing, source };

@@ -1,11 +1,11 @@
-//! A profile in words.
+//! Description of a profile as text.
 
 use std::fmt::Write;
 
 use crate::profile::{Extent, Profile, Work};
 
-/// Returns all that is to be known of a profile before its figures are believed: its pattern, where that is
-/// from, its limits, its variants, and what it leaves out.
+/// Returns the description of a profile: its pattern, the source of the pattern, its limits, its variants,
+/// and what it does not model.
 pub fn explain(profile: &Profile) -> String {
     let mut text = format!("{}: {}\n\n{}\n", profile.name, profile.summary, profile.pattern);
     // Writing to a string cannot fail.

@@ -1,19 +1,24 @@
-//! Application profiles: workloads that do what SQLite, the log of PostgreSQL, mail servers and others do.
+//! Application profiles: workloads that reproduce SQLite, the log of PostgreSQL, mail servers and other
+//! applications.
 //!
-//! A [`Profile`] says what it does, where that is known from and what of it is estimated, what it leaves out,
-//! and which limits its users go by. Some profiles are plain block workloads: [`scenario`] writes them down
-//! for the ordinary engine. The others need names, appends and the several kinds of sync of a file system, or
-//! the real SQLite: [`run()`] runs those in a directory of their own, which is removed whatever happens.
+//! A [`Profile`] states its pattern, the source of the pattern and what of it is estimated, what it does not
+//! model, and the limits by which users of the application judge storage. Some profiles are plain block
+//! workloads: [`scenario`] turns them into a scenario for the load generator. The others need file names,
+//! appends and the different sync calls of a file system, or the real SQLite: [`run()`] executes these in a
+//! new directory, which is always removed.
 //!
-//! - `catalogue`: the profiles, read from `profiles.toml`; a program says what its threads do.
+//! - `catalogue`: the profiles, read from `profiles.toml`, and the programs of those that work on files.
 //! - `engine`: runs a program over a [`FileStore`](plumb_block::FileStore), and times each call and each
 //!   transaction.
-//! - `sqlite`: the real SQLite.
-//! - `criteria`: holds what was measured against a profile's limits.
+//! - `sqlite`: runs the real SQLite.
+//! - `criteria`: compares measurements with the limits of a profile.
 //!
-//! Invariants: all sizes, places and choices follow from the seed, so that each thread makes the same calls
-//! on every machine; a sync that fails ends the run at once; nothing outside of the directory that was made
-//! is touched.
+//! Invariants:
+//! - All sizes, positions and choices follow from the seed, so each thread makes the same calls on every
+//!   machine.
+//! - A failed sync ends the run at once.
+//! - Nothing outside the new directory is changed. Apart from creating and removing it, files are accessed
+//!   only through a `FileStore` or by SQLite.
 
 mod catalogue;
 mod chance;

@@ -1,4 +1,4 @@
-//! Directory in which a profile runs, and the limits of its length.
+//! Directory in which a profile runs, and the limits of a run.
 
 use std::path::{Path, PathBuf};
 
@@ -6,44 +6,45 @@ use plumb_block::{Bytes, FileStore, Nanos};
 use plumb_workload::Invalid;
 use serde::Serialize;
 
-/// Opens a directory as a store.
+/// Function that opens a directory as a store.
 pub type OpenStore<'a> = &'a dyn Fn(&Path) -> plumb_block::Result<Box<dyn FileStore>>;
 
-/// Where a profile over files runs: in a directory of its own beneath this one.
+/// Place of a run: the profile works in a new directory below this one.
 #[derive(Clone)]
 pub struct Directory<'a> {
     /// Path of the directory.
     pub path: PathBuf,
-    /// How much the file system has free, if that is known: less is prepared where it is short.
+    /// Free space of the file system, if known. If it is short, the files are scaled down.
     pub free: Option<Bytes>,
-    /// How the directory that is made there is opened.
+    /// Function that opens the new directory.
     pub open: OpenStore<'a>,
 }
 
-/// Time that a profile runs, and other limits.
+/// Limits of a run: its length and size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Limits {
-    /// No transaction starts after this time; `None` with no count either: as long as the profile says.
+    /// Time after which no transaction starts; if this and `count` are `None`, the profile's own limit
+    /// applies.
     pub duration: Option<Nanos>,
-    /// Number of transactions, over all threads together; in a block workload the number of operations of
-    /// each job.
+    /// Number of transactions of all threads together; for a block workload, the number of operations of each
+    /// job.
     pub count: Option<u64>,
-    /// Number of threads, rather than as many as the profile says.
+    /// Number of threads; `None`: that of the profile.
     pub threads: Option<u32>,
-    /// Part of the files to use, above 0, at most 1; `None`: all, or as much as there is room for.
+    /// Share of the files to use, above 0 and at most 1; `None`: all, or as much as there is space for.
     pub scale: Option<f64>,
-    /// Seed from which all sizes, places and choices follow.
+    /// Seed of all sizes, positions and choices.
     pub seed: u64,
 }
 
 impl Limits {
-    /// The most threads that can be asked for.
+    /// Largest number of threads.
     pub const THREADS_MAX: u32 = 1024;
 
     /// Checks each limit.
     ///
     /// # Errors
-    /// The first that makes no sense.
+    /// Returns the first invalid limit.
     pub fn validate(&self) -> Result<(), Invalid> {
         if self.duration == Some(Nanos::ZERO) {
             return Err(Invalid::new("duration", Nanos::ZERO, "a time above zero"));

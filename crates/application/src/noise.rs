@@ -1,13 +1,13 @@
-//! The bytes that are written: noise in which no two blocks of 4 KiB are alike, so that nothing gains by
-//! compressing or deduplicating. Aligned for direct I/O.
+//! Data for writes: noise in which no two blocks of 4 KiB are equal, so that neither compression nor
+//! deduplication reduces it. Aligned for direct I/O.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// Largest alignment in memory that direct I/O asks for.
+/// Largest memory alignment that direct I/O requires.
 const ALIGNMENT: usize = 4096;
 
-/// Memory at an address that direct I/O accepts.
+/// Buffer with the alignment for direct I/O.
 #[derive(Debug, Default)]
 pub(crate) struct AlignedBuffer {
     bytes: Vec<u8>,
@@ -15,7 +15,7 @@ pub(crate) struct AlignedBuffer {
 }
 
 impl AlignedBuffer {
-    /// Returns the first `length` bytes, with room made for them; `true` if they are new.
+    /// Returns the first `length` bytes, allocating them if necessary; true if the buffer is new.
     pub(crate) fn first(&mut self, length: usize) -> (&mut [u8], bool) {
         let is_new = self.bytes.len() < self.start + length || self.bytes.is_empty();
         if is_new {
@@ -26,7 +26,7 @@ impl AlignedBuffer {
     }
 }
 
-/// One thread's source of bytes to write.
+/// Source of data for the writes of one thread.
 #[derive(Debug)]
 pub(crate) struct Noise {
     memory: AlignedBuffer,
@@ -36,12 +36,12 @@ pub(crate) struct Noise {
 }
 
 impl Noise {
-    /// Creates a source; threads with different seeds write different bytes.
+    /// Creates a source. Different seeds give different data.
     pub(crate) fn new(seed: u64) -> Self {
         Self { memory: AlignedBuffer::default(), filled: 0, seed, stamp: 0 }
     }
 
-    /// Returns the next `length` bytes. Costs a fill the first time and one store for each 4 KiB after that.
+    /// Returns the next `length` bytes. After the first fill this costs one store per 4 KiB.
     pub(crate) fn next(&mut self, length: usize) -> &[u8] {
         let (bytes, is_new) = self.memory.first(length);
         let unfilled = if is_new { 0 } else { self.filled };

@@ -1,5 +1,5 @@
-//! Definition of a profile: a pattern, where it is known from, and how it is carried out. All of it is data,
-//! in `profiles.toml`.
+//! Definition of a profile: its pattern, the source of the pattern, and its work. The data is in
+//! `profiles.toml`.
 
 use plumb_block::{Bytes, FlushCall};
 use plumb_workload::{Access, Durability, Rate};
@@ -9,58 +9,58 @@ use crate::catalogue::ProgramName;
 use crate::criteria::Criterion;
 use crate::sqlite::{Journal, Synchronous};
 
-/// A workload that is named after an application.
+/// Workload named after an application.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// Name as typed.
+    /// Name of the profile.
     pub name: String,
     /// Summary in one line.
     pub summary: String,
-    /// Description of what the profile does, call by call.
+    /// Description of the calls.
     pub pattern: String,
-    /// How its pattern is known.
+    /// Kind of evidence for the pattern.
     pub provenance: Provenance,
-    /// The source, and what of the pattern is estimated.
+    /// Source of the pattern, and what of it is estimated.
     pub source: String,
     /// Description of what the profile does not model.
     pub leaves_out: String,
-    /// Limits that its users expect a place to keep; a limit that is missed is a finding.
+    /// Limits that users of the application demand of storage; a missed limit is a finding.
     #[serde(default)]
     pub criteria: Vec<Criterion>,
-    /// The ways to run it; the first is taken unless another is named. Never empty.
+    /// Variants of the profile, never empty; the first is the default.
     pub variants: Vec<Variant>,
-    /// Time that it runs by default.
+    /// Length of a run by default.
     pub extent: Extent,
-    /// How it is carried out.
+    /// Work of the profile.
     pub work: Work,
 }
 
-/// How a pattern is known.
+/// Kind of evidence for a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Provenance {
-    /// Derived from the system calls of the application, or the application itself.
+    /// Traced system calls of the application, or the application itself.
     Traced,
-    /// Derived from the application's documentation, or from a benchmark's definition.
+    /// Documentation of the application, or the definition of a benchmark.
     Published,
-    /// Derived from general knowledge of such programs; the figures are estimates.
+    /// General knowledge of such applications; the numbers are estimates.
     Modelled,
 }
 
-/// A way to run a profile.
+/// Variant of a profile.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
-    /// Name as typed after the profile's name and a colon.
+    /// Name of the variant, which follows the profile's name and a colon.
     pub name: String,
     /// Summary in one line.
     pub summary: String,
-    /// Number of threads that it has, if not as many as the profile.
+    /// Number of threads; `None`: that of the profile.
     pub(crate) threads: Option<u32>,
 }
 
-/// Time that a profile runs by default.
+/// Length of a run by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Extent {
@@ -68,35 +68,35 @@ pub enum Extent {
     Seconds(u64),
     /// Number of transactions.
     Transactions(u64),
-    /// Each of so many files once, which are a transaction each; fewer if the files are scaled.
+    /// Number of files, each of which is one transaction; fewer if the files are scaled down.
     Files(u64),
 }
 
-/// How a profile is carried out.
+/// Work of a profile.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Work {
-    /// Block operations by the ordinary engine, on any block target: see [`scenario`](crate::scenario).
+    /// Block operations on any block target: see [`scenario`](crate::scenario).
     Blocks(Vec<BlockWork>),
-    /// Calls on files in a directory: see [`run`](crate::run()).
+    /// File operations in a directory: see [`run`](crate::run()).
     Files(FileWork),
     /// Transactions of the real SQLite in a directory: see [`run`](crate::run()).
     Sqlite(SqliteWork),
 }
 
-/// A job of a block workload, past the page cache.
+/// Job of a block workload with direct I/O.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BlockWork {
-    /// The job's name in the scenario.
+    /// Name of the job in the scenario.
     pub(crate) name: String,
-    /// Only in the variant of this name.
+    /// Name of the only variant that has the job; `None`: all variants.
     pub(crate) variant: Option<String>,
-    /// The part of the target that is touched; to its end unless a length is said.
+    /// Start of the part of the target that is used.
     #[serde(default)]
     pub(crate) offset: Bytes,
     pub(crate) length: Option<Bytes>,
-    /// Lengths of operations, and of 100 how many.
+    /// Lengths of operations, each with its share in percent.
     pub(crate) lengths: Vec<(Bytes, u8)>,
     pub(crate) access: Access,
     pub(crate) write_percent: u8,
@@ -105,32 +105,31 @@ pub struct BlockWork {
     pub(crate) durability: Durability,
     pub(crate) flush: Option<FlushCall>,
     pub(crate) rate: Option<Rate>,
-    /// About how many operations the other jobs do between two of this one, where a count ends the run and
-    /// not time.
+    /// Approximate number of operations of the other jobs between two of this one, for runs limited by a
+    /// count.
     pub(crate) operations_between: Option<u64>,
-    /// One thread, however many are asked for.
+    /// True if the job has one thread, whatever the limits say.
     #[serde(default)]
     pub(crate) single_thread: bool,
 }
 
-/// A program over files.
+/// Program that works on files.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileWork {
     /// Program that does the work.
     pub(crate) program: ProgramName,
-    /// Number of threads that it has, unless the variant says otherwise; 1 if `None`.
+    /// Number of threads, unless the variant has its own; `None`: 1.
     pub(crate) threads: Option<u32>,
-    /// The most bytes that one call moves, so that memory for it is there before anything is measured; 64 KiB
-    /// if `None`.
+    /// Most bytes in one call, for which memory is allocated before the measurement; `None`: 64 KiB.
     pub(crate) call_bytes_max: Option<u64>,
-    /// How much room it takes at full size, about.
+    /// Approximate space in bytes for all files, unscaled.
     pub(crate) room: Bytes,
-    /// True if each thread takes so much, rather than all together.
+    /// True if each thread takes this space; false if all threads take it together.
     pub(crate) each_thread: bool,
 }
 
-/// SQLite in one of its modes.
+/// SQLite with one kind of journal.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SqliteWork {
@@ -139,7 +138,7 @@ pub struct SqliteWork {
 }
 
 impl SqliteWork {
-    /// Returns the journal, with `synchronous` as the variant is called.
+    /// Returns the journal mode, with the `synchronous` setting of the variant.
     pub(crate) fn journal(&self, variant: &str) -> Journal {
         let synchronous = match variant {
             "normal" => Synchronous::Normal,
@@ -151,7 +150,7 @@ impl SqliteWork {
 }
 
 impl Provenance {
-    /// Returns the name as printed.
+    /// Returns the name for reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Traced => "traced",
@@ -162,18 +161,18 @@ impl Provenance {
 }
 
 impl Profile {
-    /// Returns the variant that is taken unless another is named.
+    /// Returns the default variant.
     pub fn default_variant(&self) -> &Variant {
-        // Variants are never empty: a test of the catalogue holds that.
+        // A test of the catalogue checks that every profile has a variant.
         &self.variants[0]
     }
 
-    /// Returns the variant of that name.
+    /// Returns the variant of this name.
     pub fn variant(&self, name: &str) -> Option<&Variant> {
         self.variants.iter().find(|variant| variant.name == name)
     }
 
-    /// Returns true if it needs a directory, rather than anything that has blocks.
+    /// Returns true if the profile needs a directory, not a block target.
     pub const fn needs_directory(&self) -> bool {
         !matches!(self.work, Work::Blocks(_))
     }

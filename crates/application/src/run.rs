@@ -1,4 +1,4 @@
-//! Running a profile, or writing down its scenario.
+//! Execution of a profile, or its translation into a scenario.
 
 use std::sync::atomic::AtomicBool;
 
@@ -12,23 +12,23 @@ use crate::limits::{Directory, Limits};
 use crate::profile::{BlockWork, Extent, FileWork, Profile, Variant, Work};
 use crate::sqlite;
 
-/// Largest share of the free room that is used.
+/// Largest share of the free space that is used.
 const ROOM_SHARE: f64 = 0.5;
-/// A smaller part of a profile says nothing.
+/// Smallest scale that still gives meaningful results.
 const SCALE_MIN: f64 = 0.01;
 
-/// Least free room for SQLite: on a full file system the kernel ends a process that writes to the map of its
-/// index (SIGBUS).
+/// Minimum free space for SQLite: on a full file system, a write to the memory map of its WAL index ends the
+/// process with SIGBUS.
 const SQLITE_ROOM: Bytes = Bytes::mib(8);
 
-/// Runs a profile that works on files in a directory of its own beneath `directory`, and removes that however
-/// it ends. `stop` ends it early: what was measured until then is returned. `observer` sees it as the only
-/// worker of a load: its files laid out, its window, its progress.
+/// Runs a profile that works on files in a new directory below `directory`, and always removes the directory.
+/// If `stop` ends the run early, the measurements until then are returned. The `observer` sees the run as a
+/// load with one worker.
 ///
-/// A call that hangs in the kernel is waited for.
+/// A call that hangs in the kernel blocks the run.
 ///
 /// # Errors
-/// If the profile or a limit makes no sense; the first call that failed. A failed sync is never retried.
+/// If the profile or a limit is invalid, or a call fails. A failed sync is never retried.
 pub fn run(
     profile: &'static Profile,
     variant: &'static Variant,
@@ -87,11 +87,11 @@ pub fn run(
     }
 }
 
-/// Returns the scenario of a profile on `target`: jobs on blocks, or the job that is its program in a
+/// Returns the scenario of a profile on `target`: block jobs, or one job with the program that runs in a
 /// directory.
 ///
 /// # Errors
-/// If a limit makes no sense.
+/// If a limit is invalid.
 pub fn scenario(
     profile: &'static Profile,
     variant: &'static Variant,
@@ -109,7 +109,7 @@ pub fn scenario(
     Ok(Scenario { spans: vec![Span::new(jobs)] })
 }
 
-/// Returns the job that is the program of a profile.
+/// Returns the job with the program of a profile.
 fn program(profile: &Profile, variant: &Variant, directory: &str, limits: &Limits) -> Job {
     let stop = Stop { duration: limits.duration, operations: limits.count, bytes: None };
     let range = ByteRange { offset: Bytes(0), length: Bytes(u64::MAX) };
@@ -128,8 +128,8 @@ fn program(profile: &Profile, variant: &Variant, directory: &str, limits: &Limit
     }
 }
 
-/// Returns a job of a block profile. A target file that is missing is made 4 GiB long, scaled, at least 64
-/// MiB.
+/// Returns a job of a block profile. A missing target file is created with 4 GiB times the scale, but at
+/// least 64 MiB.
 fn job(work: &BlockWork, target: &str, limits: &Limits, stop: Stop) -> Job {
     let lengths = BlockSplit(work.lengths.clone());
     let range = ByteRange { offset: work.offset, length: work.length.unwrap_or(Bytes(u64::MAX)) };
@@ -156,7 +156,7 @@ fn job(work: &BlockWork, target: &str, limits: &Limits, stop: Stop) -> Job {
     }
 }
 
-/// Returns the limits that were given, or the profile's own.
+/// Returns the limits given, or the profile's own if there are none.
 fn extent_of(profile: &Profile, limits: &Limits, scale: f64) -> (Option<Nanos>, Option<u64>) {
     match (limits.duration, limits.count, profile.extent) {
         (None, None, Extent::Seconds(seconds)) => (Some(Nanos::secs(seconds)), None),
@@ -169,7 +169,7 @@ fn extent_of(profile: &Profile, limits: &Limits, scale: f64) -> (Option<Nanos>, 
     }
 }
 
-/// Returns how large a part of the files is made, and a note if that is not all because there is no room.
+/// Returns the scale of the files, and a note if they are scaled down.
 fn scale_of(
     profile: &'static Profile,
     work: &FileWork,

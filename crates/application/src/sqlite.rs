@@ -1,8 +1,7 @@
-//! The real SQLite as a workload: one-row inserts, one transaction each, into a table with one index.
+//! The real SQLite as a workload: transactions that each insert one row into a table with one index.
 //!
-//! What SQLite reads, writes and syncs is its own affair and not seen from here. A VFS that counts would need
-//! unsafe code and would stand between SQLite and the system that is measured; the counters of the storage
-//! side do it from outside.
+//! The reads, writes and syncs of SQLite are not measured here. A counting VFS would need unsafe code, and
+//! would stand between SQLite and the measured system; the counters of the storage side measure from outside.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -16,16 +15,16 @@ use crate::chance::Chance;
 use crate::engine::{Book, Call, Conduct, Took, show};
 use crate::error::Error;
 
-/// The journal mode and how much it syncs.
+/// Journal mode with its synchronous setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Journal {
-    /// A rollback journal that is removed at each commit.
+    /// Rollback journal, removed at each commit.
     Delete(Synchronous),
-    /// A write-ahead log.
+    /// Write-ahead log.
     Wal(Synchronous),
 }
 
-/// SQLite's `PRAGMA synchronous`.
+/// Value of SQLite's `PRAGMA synchronous`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Synchronous {
     Normal,
@@ -45,8 +44,8 @@ impl Synchronous {
 
 impl Journal {
     /// Returns true if a transaction survives a power cut once COMMIT has returned. With a rollback journal
-    /// in mode FULL it may not: the removal of the journal is not synced, and a journal that comes back rolls
-    /// the transaction back.
+    /// and FULL it may not: the removal of the journal is not synced, and a journal that reappears rolls the
+    /// transaction back.
     const fn is_durable(self) -> bool {
         matches!(self, Self::Delete(Synchronous::Extra) | Self::Wal(Synchronous::Full | Synchronous::Extra))
     }
@@ -65,15 +64,15 @@ impl Journal {
     }
 }
 
-/// How often the observer is shown the progress.
+/// Interval between two progress reports to the observer.
 const TELL_EVERY: Nanos = Nanos::millis(100);
-/// Letters of a row's text.
+/// Length of a row's text in characters.
 const TEXT: u64 = 100;
 
 /// Runs SQLite in `directory`.
 ///
 /// # Errors
-/// The first thing that SQLite could not do.
+/// Returns the first error of SQLite.
 pub(crate) fn perform(
     journal: Journal,
     directory: &Path,
@@ -105,13 +104,13 @@ pub(crate) fn perform(
     Ok(measured)
 }
 
-/// SQLite shows no reads or writes: progress counts each COMMIT as a write.
+/// Returns the progress, with each COMMIT as a write, because the writes of SQLite are not visible.
 fn progress(elapsed: Nanos, book: &Book) -> Progress {
     let total = Totals { writes: book.transactions(), ..Totals::default() };
     Progress::of_one(elapsed, total)
 }
 
-/// Returns a new database in that mode, with its table.
+/// Creates a database in this mode, with its table.
 fn open(journal: Journal, path: &Path) -> Result<Connection, Error> {
     let failed = |error| Error::of_sqlite(error, "set up the database");
     let connection = Connection::open(path).map_err(failed)?;
@@ -120,7 +119,8 @@ fn open(journal: Journal, path: &Path) -> Result<Connection, Error> {
     let mode: String =
         connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).map_err(failed)?;
     if mode != journal.mode() {
-        // SQLite keeps its old mode and says nothing where the file system cannot (no shared memory for WAL).
+        // If the file system cannot support a mode (no shared memory for WAL), SQLite silently keeps the old
+        // one.
         let error = rusqlite::Error::InvalidParameterName(format!(
             "journal_mode={} (it stays {mode})",
             journal.mode()
@@ -137,7 +137,7 @@ fn open(journal: Journal, path: &Path) -> Result<Connection, Error> {
     Ok(connection)
 }
 
-/// One writer and its measurements.
+/// Writer with its measurements.
 struct Client<'a> {
     begin: Statement<'a>,
     insert: Statement<'a>,
@@ -165,7 +165,7 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// Transaction after transaction, until the limits end it or it is stopped.
+    /// Executes transactions until a limit or the stop flag ends the run.
     fn run(mut self, observer: &mut dyn Observer) -> Result<(Book, Ending), Error> {
         let mut told = self.start;
         loop {
@@ -183,7 +183,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Returns how it ends, if it ends now.
+    /// Returns the ending if the run ends now.
     fn ending(&self, now: Nanos) -> Option<Ending> {
         let Conduct { duration, count, stop, .. } = self.conduct;
         if stop.load(Ordering::Acquire) {

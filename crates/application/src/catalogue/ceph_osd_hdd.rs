@@ -1,4 +1,4 @@
-//! ceph-osd-hdd: BlueStore's deferred writes.
+//! ceph-osd-hdd: deferred writes of Ceph's BlueStore.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use plumb_block::FileId;
 use crate::engine::{Actor, Hand, Preparation, Program, Setting, Step};
 
 const UNIT: u64 = 4096;
-/// The largest write that is deferred: below 64 KiB.
+/// Largest deferred write: below 64 KiB.
 const WRITE_UNITS_MAX: u64 = 15;
 const LOG_UNITS: u64 = (64 << 20) / UNIT;
 
@@ -22,7 +22,7 @@ struct Thread<'a> {
     log: FileId,
     log_end: u64,
     volume: FileId,
-    /// Deferred writes: where, and how much, in units.
+    /// Deferred writes: position and length, in units.
     deferred: Vec<(u64, u64)>,
 }
 
@@ -36,7 +36,7 @@ impl Osd {
     }
 }
 
-/// Returns the log and the volume of a thread.
+/// Returns the paths of the log and the volume of a thread.
 fn names(thread: u32) -> [PathBuf; 2] {
     ["log", "volume"].map(|what| PathBuf::from(format!("{what}{thread}")))
 }
@@ -59,7 +59,7 @@ impl Program for Osd {
 }
 
 impl Thread<'_> {
-    /// Writes what was deferred to its places, and makes that durable.
+    /// Writes the deferred data to its place, and makes it durable.
     fn destage(&mut self, hand: &mut Hand<'_>) -> Step<()> {
         if self.deferred.is_empty() {
             return Ok(());

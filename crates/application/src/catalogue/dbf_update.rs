@@ -1,4 +1,4 @@
-//! dbf-update: the file database of an accounting program. Records, index nodes and the header are changed in
+//! dbf-update: the file database of an accounting program. Records, index nodes and the header are updated in
 //! place.
 
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use crate::engine::{Actor, Hand, Preparation, Program, Setting, Step};
 const RECORD: u64 = 256;
 const NODE: u64 = 512;
 const HEADER: u64 = 32;
-/// Where the first record stands: after the header and the descriptions of the fields.
+/// Offset of the first record, after the header and the field descriptions.
 const FIRST_RECORD: u64 = 1024;
 
 pub(super) struct DbfUpdate {
@@ -29,7 +29,7 @@ impl DbfUpdate {
     }
 }
 
-/// Returns the table and the index of a thread.
+/// Returns the paths of the table and the index of a thread.
 fn names(thread: u32) -> [PathBuf; 2] {
     ["dbf", "cdx"].map(|kind| PathBuf::from(format!("table{thread}.{kind}")))
 }

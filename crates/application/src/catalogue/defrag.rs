@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use crate::engine::{Actor, Hand, Preparation, Program, Setting, Step};
 
-/// Extents are made of these.
+/// Unit of an extent's length, in bytes.
 const UNIT: u64 = 64 << 10;
 const EXTENT_UNITS: u64 = 16;
 const RECORD: u64 = 4096;
-/// Records stand in the first megabyte.
+/// Number of records, which fill the first megabyte.
 const RECORDS: u64 = (1 << 20) / RECORD;
 
 pub(super) struct Defrag {

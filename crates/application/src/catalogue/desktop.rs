@@ -1,14 +1,15 @@
-//! desktop: what office programs and what editors of pictures and films do with a disk, step by step.
+//! desktop: the file I/O of office programs and of photo and video editors.
 
 use std::path::PathBuf;
 
 use crate::engine::{Actor, Hand, Preparation, Program, Setting, Step};
 
 const PAGE: u64 = 4 << 10;
-/// Pages of an office file that a step reads, and those that it changes and makes durable one by one.
+/// Number of pages of an office file that a transaction reads.
 const READS: u64 = 8;
+/// Number of pages that it then changes and syncs one by one.
 const CHANGES: u64 = 3;
-/// A run of a large file that is read and written whole.
+/// Piece of a large file that is read and written at once, in bytes.
 const RUN: u64 = 4 << 20;
 
 pub(super) struct Desktop {
@@ -28,7 +29,7 @@ impl Desktop {
     }
 }
 
-/// Returns the file that is read and, by editors, the one that is written.
+/// Returns the paths of the file that is read and, for editors, of the one that is written.
 fn names(thread: u32) -> [PathBuf; 2] {
     ["source", "result"].map(|kind| PathBuf::from(format!("{kind}{thread}")))
 }

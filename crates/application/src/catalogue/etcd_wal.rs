@@ -1,4 +1,4 @@
-//! etcd-wal: the test by which etcd's users judge a disk. Records are appended and synced until a file is
+//! etcd-wal: the disk test recommended to users of etcd. Records are appended and synced until a file is
 //! full.
 
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::engine::{Actor, Hand, Program, Step};
 
 const RECORD: u64 = 2300;
-/// Whole records in 22 MiB.
+/// Number of whole records in 22 MiB.
 const WRITES: u64 = (22 << 20) / RECORD;
 
 pub(super) struct EtcdWal;
@@ -18,7 +18,7 @@ impl Program for EtcdWal {
         let (mut generation, mut written) = (0, 0);
         Ok(Box::new(move |hand: &mut Hand<'_>| {
             if written == WRITES {
-                // A new file in place of the one that is full.
+                // Replace the full file with a new one.
                 file = hand.unmeasured(|hand| {
                     hand.close(file)?;
                     hand.unlink(&path(generation))?;

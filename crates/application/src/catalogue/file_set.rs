@@ -1,8 +1,8 @@
-//! varmail and fileserver: a set of files of which some exist, as Filebench has them. Threads delete, make,
-//! read and extend.
+//! varmail and fileserver: a set of files of which some exist, as in Filebench. Threads delete, create, read
+//! and append.
 //!
-//! Filebench keeps a file that one thread works on from all others. Here each thread has its own part of the
-//! files, in directories that all share, so that what a thread does follows from its own choices alone.
+//! Filebench lets only one thread at a time use a file. Here each thread has its own part of the files, in
+//! shared directories, so that its calls follow from its own choices alone.
 
 use std::collections::HashMap;
 
@@ -12,35 +12,35 @@ use super::tree::Tree;
 use crate::chance::Chance;
 use crate::engine::{Actor, Hand, Preparation, Program, Setting, Step};
 
-/// Composition of a file set.
+/// Definition of a file set.
 #[derive(Debug, Clone)]
 pub(super) struct FileSet {
     tree: Tree,
-    /// Number of names.
+    /// Number of files, existing or not.
     count: u64,
-    /// The mean size of new files.
+    /// Mean size of new files in bytes.
     size_mean: u64,
     threads: u32,
     seed: u64,
     cycle: Cycle,
 }
 
-/// Work of a thread in a transaction.
+/// Sequence of operations in a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cycle {
-    /// Delete; deliver; read and append; read. What was written is made durable each time.
+    /// Delete; create; read and append; read. Each write is followed by an fsync.
     Mail,
-    /// Write a file whole; append; read; delete. Nothing is made durable.
+    /// Create; append; read; delete. Nothing is synced.
     Users,
 }
 
-/// Number of names out of five that exist at first: Filebench's `prealloc=80`.
+/// Number of files out of five that exist at the start: Filebench's `prealloc=80`.
 const EXISTING_OF_FIVE: u64 = 4;
-/// Reads and writes are in pieces of this: Filebench's `iosize=1m`.
+/// Length of a read or write: Filebench's `iosize=1m`.
 pub(super) const PIECE: u64 = 1 << 20;
-/// The mean of appends is half of this: Filebench's `meanappendsize=16k` is the most that is appended.
+/// Longest append: Filebench's `meanappendsize=16k`, which is a maximum in fact. The mean is half of it.
 const APPEND_MAX: u64 = 16 << 10;
-/// Sets the streams of file sizes apart from those of threads.
+/// Constant that separates the random streams of file sizes from those of threads.
 const SIZES: u64 = 0x7369_7a65_0000_0000;
 
 impl FileSet {
@@ -67,7 +67,7 @@ impl FileSet {
 }
 
 impl Program for FileSet {
-    /// Makes the directories, and the files that exist at first.
+    /// Creates the directories, and the files that exist at the start.
     fn prepare(&self, hand: &mut Hand<'_>, preparation: &mut Preparation<'_>) -> Step<()> {
         preparation.expect(self.count * self.size_mean * EXISTING_OF_FIVE / 5);
         for number in 0..self.count {
@@ -79,7 +79,7 @@ impl Program for FileSet {
         Ok(())
     }
 
-    /// Returns a thread's part of the files: every `threads`th.
+    /// Returns a thread with its part of the files: every `threads`th.
     fn actor(&self, thread: u32, _hand: &mut Hand<'_>) -> Step<Box<dyn Actor + '_>> {
         let numbers = (u64::from(thread)..self.count).step_by(self.threads as usize);
         let (existing, missing) = numbers.partition(|number| self.exists_at_first(*number));
@@ -89,7 +89,7 @@ impl Program for FileSet {
     }
 }
 
-/// The files of one thread.
+/// Files of one thread.
 #[derive(Debug)]
 struct Part<'a> {
     set: &'a FileSet,
@@ -126,7 +126,7 @@ impl Actor for Part<'_> {
 }
 
 impl Part<'_> {
-    /// Deletes one of the files that exist; nothing if there is none.
+    /// Deletes a random existing file; does nothing if there is none.
     fn delete(&mut self, hand: &mut Hand<'_>) -> Step<()> {
         let Some(number) = take_any(&mut self.existing, hand) else { return Ok(()) };
         self.missing.push(number);
@@ -134,7 +134,7 @@ impl Part<'_> {
         hand.unlink(&self.set.tree.file(number))
     }
 
-    /// Makes one of the files that do not exist and writes it whole.
+    /// Creates a random missing file, and writes it.
     fn create(&mut self, hand: &mut Hand<'_>, size: u64) -> Step<()> {
         let Some(number) = take_any(&mut self.missing, hand) else { return Ok(()) };
         self.existing.push(number);
@@ -151,7 +151,7 @@ impl Part<'_> {
         hand.close(file)
     }
 
-    /// Opens one of the files that exist, does something with it and closes it; nothing if there is none.
+    /// Opens a random existing file, runs `work` on it, and closes it; does nothing if there is none.
     fn with_any(
         &mut self,
         hand: &mut Hand<'_>,
@@ -187,7 +187,7 @@ impl Part<'_> {
     }
 }
 
-/// Returns one of `numbers`, taken out.
+/// Removes a random element of `numbers`, and returns it.
 fn take_any(numbers: &mut Vec<u64>, hand: &mut Hand<'_>) -> Option<u64> {
     if numbers.is_empty() {
         return None;

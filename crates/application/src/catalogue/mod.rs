@@ -1,4 +1,4 @@
-//! The profiles: their words and figures from `profiles.toml`, and the programs of those that work on files.
+//! The profiles: their texts and numbers from `profiles.toml`, and the programs of those that work on files.
 
 mod ceph_osd_hdd;
 mod dbf_update;
@@ -27,12 +27,13 @@ struct Catalogue {
 }
 
 static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| {
-    // Reads plain values: an error of the program's own text needs no place, for which all code would double.
+    // Untyped `Table` first: an error in this text needs no position, and a typed parser would double the
+    // code.
     let profiles = include_str!("../../profiles.toml").parse().and_then(toml::Table::try_into);
     profiles.expect("the profiles are read by every test")
 });
 
-/// The programs, by the names under which profiles refer to them.
+/// Programs by their names in `profiles.toml`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ProgramName {
@@ -51,7 +52,7 @@ pub(crate) enum ProgramName {
 }
 
 impl ProgramName {
-    /// Makes the program.
+    /// Creates the program.
     pub(crate) fn make(self, setting: &Setting) -> Box<dyn Program> {
         match self {
             Self::PgWal => Box::new(pg_wal::PgWal::new(setting)),
@@ -75,7 +76,7 @@ pub fn profiles() -> &'static [Profile] {
     &CATALOGUE.profile
 }
 
-/// Returns the profile and the variant that were typed: `NAME` or `NAME:VARIANT`.
+/// Returns the profile and the variant for `NAME` or `NAME:VARIANT`.
 ///
 /// # Errors
 /// If there is no such profile, or it has no such variant.
@@ -97,7 +98,7 @@ pub fn find(typed: &str) -> Result<(&'static Profile, &'static Variant), Error> 
     Ok((profile, found))
 }
 
-/// Returns a hint for those who ask for a benchmark that nobody can run any more.
+/// Returns a hint for the name of a benchmark that can no longer be run.
 fn hint(name: &str) -> &'static str {
     if name.to_ascii_lowercase().starts_with("winbench") {
         "; WinBench 99 can no longer be run, and no profile reproduces its score: desktop, copy, save, \

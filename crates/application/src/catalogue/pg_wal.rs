@@ -1,4 +1,4 @@
-//! pg-wal: PostgreSQL's write-ahead log, with its group commit.
+//! pg-wal: PostgreSQL's write-ahead log with its group commit.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -11,10 +11,10 @@ use crate::engine::{Actor, Hand, Preparation, Program, Setting, Step, lock};
 
 const PAGE: u64 = 8 << 10;
 const SEGMENT_PAGES: u64 = (16 << 20) / PAGE;
-/// Segments are used in turn.
+/// Number of segments, which are reused in turn.
 const SEGMENTS: u64 = 4;
 
-/// Number of pages that a write has, and the weight of each.
+/// Numbers of pages in a write, each with its weight.
 const SINGLE: &[(u64, u64)] = &[(1, 25), (2, 48), (3, 26)];
 const EIGHT: &[(u64, u64)] = &[(1, 67), (2, 25), (3, 6)];
 const STEADY: &[(u64, u64)] = &[(1, 1)];
@@ -22,7 +22,7 @@ const STEADY: &[(u64, u64)] = &[(1, 1)];
 pub(super) struct PgWal {
     threads: u32,
     sizes: &'static [(u64, u64)],
-    /// True if the last page of a write is written again by the next.
+    /// True if each write begins with the last page of the previous one.
     rewrites: bool,
     thinks: bool,
     segments: u64,
@@ -30,7 +30,7 @@ pub(super) struct PgWal {
     log: Mutex<Option<Log>>,
 }
 
-/// End of the log. Held by the flusher.
+/// End of the log, owned by the flusher.
 struct Log {
     file: FileId,
     segment: u64,
@@ -59,7 +59,7 @@ impl PgWal {
         PathBuf::from(format!("pg_wal/{number:024X}"))
     }
 
-    /// Writes one commit's pages at the end of the log and makes them durable.
+    /// Writes the pages of one commit at the end of the log, and makes them durable.
     fn flush(&self, hand: &mut Hand<'_>) -> Step<()> {
         let pages = hand.chance.weighed(self.sizes);
         let mut log = lock(&self.log);

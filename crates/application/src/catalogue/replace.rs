@@ -1,6 +1,6 @@
-//! registry-kv and save: files that are replaced as a whole. A temporary file is written, synced and renamed
-//! over the old one; then the directory is synced, without which the old file may come back after a power
-//! cut. Variants of save leave out one of these syncs, or both.
+//! registry-kv and save: whole-file replacement. A temporary file is written, synced and renamed over the old
+//! one; then the directory is synced, because otherwise a power cut may bring back the old file. Variants of
+//! save omit one or both of these syncs.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::engine::{Actor, Hand, Preparation, Program, Setting, Step};
 
 pub(super) struct Replace {
     threads: u32,
-    /// The directory of each thread is called so, with its number.
+    /// Name of the directories, to which the number of the thread is appended.
     directory: &'static str,
     names: Vec<String>,
     temporary: &'static str,
@@ -18,7 +18,7 @@ pub(super) struct Replace {
 }
 
 impl Replace {
-    /// Creates the profile with values of 4 KiB, each as likely.
+    /// Creates the program with values of 4 KiB, chosen uniformly.
     pub(super) fn registry_kv(setting: &Setting) -> Self {
         Self {
             threads: setting.threads,
@@ -31,7 +31,7 @@ impl Replace {
         }
     }
 
-    /// Returns one document of 2 MB.
+    /// Creates the program with a single document of 2 MB.
     pub(super) fn save(setting: &Setting) -> Self {
         Self {
             threads: setting.threads,

@@ -1,5 +1,4 @@
-//! copy and unpack: trees of files that are written, one after the other; removing an old tree is not
-//! measured.
+//! copy and unpack: trees of files are written one after the other. Removing an old tree is not measured.
 
 use plumb_block::Nanos;
 
@@ -8,8 +7,9 @@ use super::tree::Tree;
 use crate::chance::Chance;
 use crate::engine::{Actor, Hand, Preparation, Program, Setting, Step};
 
-/// The mean size of files that are copied, and of those that are unpacked.
+/// Mean size of copied files in bytes.
 const COPIED_MEAN: u64 = 64 << 10;
+/// Mean size of unpacked files in bytes.
 const UNPACKED_MEAN: u64 = 16 << 10;
 
 pub(super) struct Rounds {
@@ -21,9 +21,9 @@ pub(super) struct Rounds {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Content {
-    /// Read from another tree.
+    /// Files read from another tree.
     Copied,
-    /// Made.
+    /// New files.
     Unpacked(Durable),
 }
 
@@ -39,7 +39,7 @@ struct Thread<'a> {
     number: u32,
     round: u64,
     next: u64,
-    /// When the first file was begun that is not durable yet.
+    /// Start of the first file that is not durable yet.
     pending: Option<Nanos>,
 }
 
@@ -97,8 +97,7 @@ impl Thread<'_> {
         Tree::spread(format!("{what}{}-{round}", self.number), 100, 1)
     }
 
-    /// Removes the copy that is complete, or the tree before the one that was unpacked now, and begins
-    /// another.
+    /// Starts another round. Removes the copy that is complete, or the unpacked tree before the latest one.
     fn next_round(&mut self, hand: &mut Hand<'_>) -> Step<()> {
         self.next = 0;
         self.round += 1;
@@ -149,7 +148,7 @@ impl Actor for Thread<'_> {
         Ok(())
     }
 
-    /// Makes durable what the archive wrote, if that is due.
+    /// Makes the files of the round durable, if the variant syncs at its end.
     fn finish(&mut self, hand: &mut Hand<'_>) -> Step<()> {
         let pending = self.pending.take();
         if let Some(began) = pending.filter(|_| self.plan.content == Content::Unpacked(Durable::AtTheEnd)) {

@@ -1,4 +1,4 @@
-//! Tests of what each profile does, call by call, and of what is said of it.
+//! Tests of the calls of each profile, and of its description.
 
 mod blocks;
 mod calls;

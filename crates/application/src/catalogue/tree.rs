@@ -1,31 +1,32 @@
-//! Names of many files: flat, or spread over directories of equal width.
+//! Paths of many files: flat, or in a tree of directories with equal numbers of entries.
 
 use std::path::PathBuf;
 
 use crate::engine::{Hand, Step};
 
-/// A tree of numbered files.
+/// Tree of numbered files.
 #[derive(Debug, Clone)]
 pub(super) struct Tree {
     root: String,
-    /// Files in a directory, and directories in a directory.
+    /// Number of entries of a directory.
     width: u64,
     /// Levels of directories between the root and the files.
     levels: u32,
 }
 
 impl Tree {
-    /// Returns all files in one directory.
+    /// Creates a tree with all files in one directory.
     pub(super) fn flat(root: impl Into<String>) -> Self {
         Self { root: root.into(), width: u64::MAX, levels: 0 }
     }
 
-    /// Returns `width` files in a directory, beneath `levels` levels of directories of that width.
+    /// Creates a tree with `width` files in a directory, below `levels` levels of directories with as many
+    /// entries.
     pub(super) fn spread(root: impl Into<String>, width: u64, levels: u32) -> Self {
         Self { root: root.into(), width, levels }
     }
 
-    /// Returns the name of the file of that number.
+    /// Returns the path of a file.
     pub(super) fn file(&self, number: u64) -> PathBuf {
         let mut path = PathBuf::from(&self.root);
         for level in (0..self.levels).rev() {
@@ -35,7 +36,7 @@ impl Tree {
         path
     }
 
-    /// Returns the directories that the file of that number is the first to need, the outer ones first.
+    /// Returns the directories that no file with a lower number needs, the outer ones first.
     fn new_directories(&self, number: u64) -> Vec<PathBuf> {
         let mut made = Vec::new();
         let mut path = PathBuf::from(&self.root);
@@ -51,12 +52,12 @@ impl Tree {
         made
     }
 
-    /// Makes the directories that the file of that number is the first to need.
+    /// Creates the directories that no file with a lower number needs.
     pub(super) fn make_directories(&self, hand: &mut Hand<'_>, number: u64) -> Step<()> {
         self.new_directories(number).iter().try_for_each(|directory| hand.create_directory(directory))
     }
 
-    /// Returns how many files stand beneath a directory of that level; level 0 holds files.
+    /// Returns the number of files below a directory of this level; level 0 holds files.
     fn files_beneath(&self, level: u32) -> u64 {
         self.width.saturating_pow(level + 1)
     }

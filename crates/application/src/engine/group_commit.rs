@@ -1,10 +1,10 @@
-//! Group commit: clients that want their records durable share one flusher.
+//! Group commit: clients that need their records durable share one flusher.
 //!
-//! As in PostgreSQL (XLogFlush, LWLockAcquireOrWait): a client whose record is not durable yet becomes the
-//! flusher if nobody flushes, and flushes all records that are there by then; otherwise it waits, and when
-//! the flush is over looks again. A flush covers only records that were there when it began. How many
-//! transactions share a sync is not set anywhere: it comes from how long clients compute between commits and
-//! how long a flush takes.
+//! The algorithm is PostgreSQL's (XLogFlush, LWLockAcquireOrWait). A client whose record is not durable
+//! becomes the flusher if there is none, and flushes all records present; otherwise it waits for the end of
+//! the flush and checks again. A flush covers only records that were present when it began. The number of
+//! transactions per sync is not configured: it follows from the time that clients compute between commits and
+//! the duration of a flush.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -13,7 +13,7 @@ use plumb_block::Nanos;
 use super::halt::{Halt, Halts, Step};
 use super::recording::lock;
 
-/// State that decides who may flush what, as plain data.
+/// State of the algorithm, without threads.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
     inserted: u64,
@@ -25,24 +25,24 @@ pub(crate) struct Rounds {
 /// Next step of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// The client may go on: its record is durable.
+    /// Continue: the record is durable.
     Go,
-    /// Wait until the flush that runs is over, and ask again.
+    /// Wait for the end of the present flush, then ask again.
     Wait,
     /// Flush all records up to this one.
     Flush(u64),
-    /// Give up: a flush failed, and no later one can be trusted.
+    /// Give up: a flush failed, so no later one can be trusted.
     GiveUp,
 }
 
 impl Rounds {
-    /// Returns a client adds its record; its number.
+    /// Adds the record of a client, and returns its number.
     pub(crate) fn insert(&mut self) -> u64 {
         self.inserted += 1;
         self.inserted
     }
 
-    /// Returns what the client of a record does next.
+    /// Returns the next step of the client that owns `record`.
     pub(crate) fn next(&mut self, record: u64) -> Next {
         if self.durable >= record {
             Next::Go
@@ -56,7 +56,7 @@ impl Rounds {
         }
     }
 
-    /// Notes that the flush up to a record is over; `None` if it failed.
+    /// Ends the flush up to a record; `None` if the flush failed.
     pub(crate) fn flushed(&mut self, up_to: Option<u64>) {
         self.flushing = false;
         match up_to {
@@ -66,7 +66,7 @@ impl Rounds {
     }
 }
 
-/// Rounds that threads share.
+/// State shared by threads.
 #[derive(Debug, Default)]
 pub(crate) struct GroupCommit {
     rounds: Mutex<Rounds>,
@@ -74,8 +74,8 @@ pub(crate) struct GroupCommit {
 }
 
 impl GroupCommit {
-    /// Returns when the record that is added now is durable, flushed by this thread with `flush` or by
-    /// another one. `halts` end the waiting.
+    /// Adds a record, and returns once it is durable, flushed by this thread with `flush` or by another. The
+    /// `halts` end the wait.
     pub(crate) fn commit(&self, halts: &Halts<'_>, flush: impl FnOnce() -> Step<()>) -> Step<()> {
         let mut flush = Some(flush);
         let mut rounds = lock(&self.rounds);
@@ -86,7 +86,7 @@ impl GroupCommit {
                 Next::Go => return Ok(()),
                 Next::GiveUp => return Err(Halt::Stopped),
                 Next::Wait => {
-                    // Every flush ends with a notice, also if it fails.
+                    // Every flush notifies, even a failed one.
                     rounds = self.flush_over.wait(rounds).unwrap_or_else(PoisonError::into_inner);
                 }
                 Next::Flush(up_to) => {
@@ -102,8 +102,8 @@ impl GroupCommit {
     }
 }
 
-/// The mean time that a client computes between two commits: an estimate, from which the traced 0.82 syncs a
-/// transaction come out with eight clients and flushes of 60 us. A slower flush is shared by more.
+/// Mean time that a client computes between two commits: an estimate that gives the traced 0.82 syncs per
+/// transaction with eight clients and flushes of 60 us. More clients share a slower flush.
 pub(crate) const THINK_MEAN: Nanos = Nanos::micros(525);
 
 #[cfg(test)]
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(rounds.next(b), Next::Go, "what was durable remains so");
     }
 
-    /// Eight clients in virtual time; syncs per transaction.
+    /// Returns the syncs per transaction of eight clients in virtual time.
     fn ratio(flush: Nanos, transactions: u64) -> f64 {
         #[derive(Clone, Copy)]
         enum Client {
@@ -213,7 +213,7 @@ mod tests {
             let others: Vec<_> = others.collect();
             assert!(others.into_iter().chain([first]).all(|client| client.join().unwrap().is_ok()));
         });
-        // The first client's flush covers itself, and one more covers all who came while it ran.
+        // The first flush covers only its own client; one more covers the others, which came while it ran.
         assert_eq!(flushes.into_inner(), 2);
     }
 
@@ -221,7 +221,7 @@ mod tests {
     fn eight_clients_share_syncs_as_was_traced_and_more_on_a_slow_disk() {
         let traced = ratio(Nanos::micros(60), 100_000);
         assert!((traced - 0.82).abs() < 0.02, "{traced} syncs a transaction");
-        // Half of the clients wait while the others' flush runs, and the other way round.
+        // While one half of the clients waits for its flush, the other half prepares the next.
         let slow = ratio(Nanos::millis(8), 10_000);
         assert!((0.24..0.27).contains(&slow), "{slow} syncs a transaction with flushes of 8 ms");
     }

@@ -1,19 +1,19 @@
-//! Reasons why a thread stops before its end.
+//! Early end of a thread: its reasons, and the conditions shared by all threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::Error;
 
-/// Reason why a thread stops before its end.
+/// Reason why a thread ends early.
 #[derive(Debug)]
 pub(crate) enum Halt {
-    /// The run was told to stop, or another thread failed.
+    /// The run was stopped, or another thread failed.
     Stopped,
     /// A call failed.
     Failed(Error),
 }
 
-/// The result of a step of a program.
+/// Result of a step of a program.
 pub(crate) type Step<T> = Result<T, Halt>;
 
 impl From<Error> for Halt {
@@ -22,7 +22,7 @@ impl From<Error> for Halt {
     }
 }
 
-/// Conditions that end a run early: someone's wish, or the first failure.
+/// Conditions that end a run early: the stop flag, or the first failure.
 #[derive(Debug)]
 pub(crate) struct Halts<'a> {
     stop: &'a AtomicBool,
@@ -30,7 +30,7 @@ pub(crate) struct Halts<'a> {
 }
 
 impl<'a> Halts<'a> {
-    /// Ends a run when `stop` becomes true.
+    /// Creates the conditions; `stop` ends the run when it becomes true.
     pub(crate) fn new(stop: &'a AtomicBool) -> Self {
         Self { stop, failed: AtomicBool::new(false) }
     }
@@ -40,12 +40,12 @@ impl<'a> Halts<'a> {
         self.failed.store(true, Ordering::Release);
     }
 
-    /// Returns true if the run was told to stop.
+    /// Returns true if the stop flag is set.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// Goes on only if nothing ends the run.
+    /// Returns an error if the run must end.
     pub(crate) fn check(&self) -> Step<()> {
         if self.is_stopped() || self.failed.load(Ordering::Acquire) { Err(Halt::Stopped) } else { Ok(()) }
     }

@@ -1,5 +1,5 @@
-//! Calls of a file store that a program may make. Every call is timed and recorded, and fails the run if it
-//! fails; none is made once the run was told to stop.
+//! Calls of a file store that are available to a program. Each call is timed and recorded, a failed call ends
+//! the run, and no call is made once the run is stopped.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -14,7 +14,7 @@ use crate::chance::Chance;
 use crate::error::Error;
 use crate::noise::{AlignedBuffer, Noise};
 
-/// State that all hands of a run share.
+/// State shared by all hands of a run.
 #[derive(Clone, Copy)]
 pub(crate) struct Bench<'a> {
     pub(crate) store: &'a dyn FileStore,
@@ -24,27 +24,27 @@ pub(crate) struct Bench<'a> {
     pub(crate) seed: u64,
 }
 
-/// One thread's calls.
+/// Interface to the calls of one thread.
 pub(crate) struct Hand<'a> {
     meter: Meter<'a>,
-    /// The thread's own choices.
+    /// Random numbers of the thread.
     pub(crate) chance: Chance,
     noise: Noise,
     into: AlignedBuffer,
 }
 
-/// Makes a call and records it.
+/// Maker and recorder of calls.
 #[derive(Clone, Copy)]
 struct Meter<'a> {
     bench: Bench<'a>,
-    /// `None`: nothing is recorded.
+    /// Record of the thread; `None`: nothing is recorded.
     book: Option<&'a Mutex<Book>>,
-    /// How much time is taken out of the measurement.
+    /// Time excluded from the measurement so far.
     paused: Nanos,
 }
 
 impl Meter<'_> {
-    /// Returns the time, without that which is not measured.
+    /// Returns the time, without the excluded time.
     fn now(&self) -> Nanos {
         self.bench.clock.now().since(self.paused)
     }
@@ -70,7 +70,7 @@ impl Meter<'_> {
                 if let Some(book) = self.book {
                     lock(book).failed(call, &error);
                 }
-                // The other threads stop at their next call, not only when this one has come to its end.
+                // Makes the other threads end at their next call, rather than after this thread's end.
                 self.bench.halts.fail();
                 Err(Error::of_call(error, call.is_sync()).into())
             }
@@ -79,12 +79,12 @@ impl Meter<'_> {
 }
 
 impl<'a> Hand<'a> {
-    /// Returns the hand that prepares the files.
+    /// Creates the hand for the preparation of the files.
     pub(crate) fn preparing(bench: Bench<'a>) -> Self {
         Self::new(bench, None, u64::from(u32::MAX))
     }
 
-    /// Returns a hand with random numbers of its own by `stream`, that records into `book`.
+    /// Creates a hand with the random numbers of `stream`, which records into `book`.
     pub(crate) fn new(bench: Bench<'a>, book: Option<&'a Mutex<Book>>, stream: u64) -> Self {
         let mut chance = Chance::from_seed(bench.seed, stream);
         let noise = Noise::new(chance.below(u64::MAX));
@@ -92,53 +92,53 @@ impl<'a> Hand<'a> {
         Self { meter, chance, noise, into: AlignedBuffer::default() }
     }
 
-    /// Goes on only if nothing ends the run.
+    /// Returns an error if the run must end.
     pub(crate) fn check(&self) -> Step<()> {
         self.meter.bench.halts.check()
     }
 
-    /// Makes memory and noise for calls of so many bytes.
+    /// Prepares memory and noise for calls of up to `bytes` bytes.
     pub(crate) fn warm(&mut self, bytes: u64) {
         self.noise.next(bytes as usize);
         self.into.first(bytes as usize).0.fill(1);
     }
 
-    /// Returns what ends the run, for those who wait.
+    /// Returns the conditions that end the run, for threads that wait.
     pub(crate) fn halts(&self) -> &'a Halts<'a> {
         self.meter.bench.halts
     }
 
-    /// Returns the start of a transaction, or of what will be durable.
+    /// Returns the start time of a transaction, or of data that will become durable.
     pub(crate) fn begin(&self) -> Nanos {
         self.meter.now()
     }
 
-    /// Records that a transaction is done; nothing is said of its durability.
+    /// Records the end of a transaction that may not be durable.
     pub(crate) fn end(&mut self, began: Nanos) {
-        self.put_down(began, Book::transaction);
+        self.record_since(began, Book::transaction);
     }
 
-    /// Records that a transaction is done, and a sync just made all of it durable.
+    /// Records the end of a transaction that the last sync made durable.
     pub(crate) fn end_durable(&mut self, began: Nanos) {
-        self.put_down(began, |book, took| {
+        self.record_since(began, |book, took| {
             book.transaction(took);
             book.durable(took);
         });
     }
 
-    /// Records that a sync just made durable what was begun then.
+    /// Records that the last sync made data durable that was begun at `began`.
     pub(crate) fn durable_since(&mut self, began: Nanos) {
-        self.put_down(began, Book::durable);
+        self.record_since(began, Book::durable);
     }
 
-    fn put_down(&mut self, began: Nanos, put: impl FnOnce(&mut Book, Took)) {
+    fn record_since(&mut self, began: Nanos, put: impl FnOnce(&mut Book, Took)) {
         let took = Took { from: began, until: self.meter.now() };
         if let Some(book) = self.meter.book {
             put(&mut lock(book), took);
         }
     }
 
-    /// Does something that belongs to no transaction and is not measured; the time it takes is taken out.
+    /// Runs `work` without recording it, and excludes its time from the measurement.
     pub(crate) fn unmeasured<T>(&mut self, work: impl FnOnce(&mut Self) -> Step<T>) -> Step<T> {
         let began = self.meter.bench.clock.now();
         let book = self.meter.book.take();
@@ -148,23 +148,23 @@ impl<'a> Hand<'a> {
         done
     }
 
-    /// Begins measuring: what was not measured so far does not count as taken out.
+    /// Starts the measurement: resets the excluded time.
     pub(crate) fn starts(&mut self) {
         self.meter.paused = Nanos::ZERO;
     }
 
-    /// Returns how much time was taken out.
+    /// Returns the excluded time.
     pub(crate) fn paused(&self) -> Nanos {
         self.meter.paused
     }
 
-    /// Sleeps, as an application that computes or waits for a user.
+    /// Sleeps like an application that computes or waits for a user.
     pub(crate) fn think(&self, time: Nanos) -> Step<()> {
         sleep_unless(|| self.check().is_err(), time);
         self.check()
     }
 
-    /// Says something to the reader of the figures, once.
+    /// Adds a note to the results, once.
     fn note(&self, note: String) {
         let mut notes = lock(self.meter.bench.notes);
         if !notes.contains(&note) {
@@ -172,13 +172,13 @@ impl<'a> Hand<'a> {
         }
     }
 
-    /// Opens a file that exists.
+    /// Opens an existing file.
     pub(crate) fn open(&mut self, path: &Path) -> Step<FileId> {
         self.meter.call(Call::Open, 0, |store| store.open(path, OpenOptions::default()))
     }
 
-    /// Opens a file that exists for direct I/O; through the page cache where the file system cannot, and says
-    /// so.
+    /// Opens an existing file for direct I/O. Where the file system does not support that, uses the page
+    /// cache and adds a note.
     pub(crate) fn open_direct(&mut self, path: &Path) -> Step<FileId> {
         let options = OpenOptions { direct: true, ..OpenOptions::default() };
         let opened = self.meter.call(Call::Open, 0, |store| match store.open(path, options) {
@@ -196,7 +196,7 @@ impl<'a> Hand<'a> {
         }
     }
 
-    /// Makes a file.
+    /// Creates a file.
     pub(crate) fn create(&mut self, path: &Path) -> Step<FileId> {
         let options = OpenOptions { create: true, ..OpenOptions::default() };
         self.meter.call(Call::Create, 0, |store| store.open(path, options))
@@ -207,7 +207,7 @@ impl<'a> Hand<'a> {
         self.meter.call(Call::Close, 0, |store| store.close(file))
     }
 
-    /// Reads `length` bytes of a file from `offset`; the bytes are thrown away.
+    /// Reads `length` bytes of a file from `offset`, and discards them.
     pub(crate) fn read(&mut self, file: FileId, offset: u64, length: u64) -> Step<()> {
         let (into, _) = self.into.first(length as usize);
         self.meter.call(Call::Read, into.len(), |store| store.read_at(file, Bytes(offset), into))
@@ -225,7 +225,7 @@ impl<'a> Hand<'a> {
         self.meter.call(Call::Append, bytes.len(), |store| store.append(file, bytes).map(|_at| ()))
     }
 
-    /// Makes a file durable with all metadata.
+    /// Makes the data and all metadata of a file durable.
     pub(crate) fn fsync(&mut self, file: FileId) -> Step<()> {
         self.meter.call(Call::Fsync, 0, |store| store.fsync(file))
     }
@@ -240,22 +240,22 @@ impl<'a> Hand<'a> {
         self.meter.call(Call::Syncfs, 0, |store| store.syncfs())
     }
 
-    /// Makes the names of a directory durable.
+    /// Makes the names in a directory durable.
     pub(crate) fn fsync_directory(&mut self, directory: &Path) -> Step<()> {
         self.meter.call(Call::FsyncDirectory, 0, |store| store.fsync_directory(directory))
     }
 
-    /// Gives a file another name.
+    /// Renames a file.
     pub(crate) fn rename(&mut self, from: &Path, to: &Path) -> Step<()> {
         self.meter.call(Call::Rename, 0, |store| store.rename(from, to))
     }
 
-    /// Removes a name.
+    /// Removes a file name.
     pub(crate) fn unlink(&mut self, path: &Path) -> Step<()> {
         self.meter.call(Call::Unlink, 0, |store| store.unlink(path))
     }
 
-    /// Makes a directory.
+    /// Creates a directory.
     pub(crate) fn create_directory(&mut self, directory: &Path) -> Step<()> {
         self.meter.call(Call::CreateDirectory, 0, |store| store.create_directory(directory))
     }
@@ -270,17 +270,17 @@ pub(crate) struct Preparation<'a> {
 }
 
 impl<'a> Preparation<'a> {
-    /// Returns a preparation of the files of `profile` that has written nothing.
+    /// Creates the progress of preparing the files of `profile`.
     pub(crate) fn new(profile: &'a str, observer: &'a mut dyn Observer) -> Self {
         Self { profile, done: 0, of: 0, observer }
     }
 
-    /// Adds to the bytes that will be written, about.
+    /// Adds to the approximate number of bytes that will be written.
     pub(crate) fn expect(&mut self, bytes: u64) {
         self.of += bytes;
     }
 
-    /// Makes a file of `length` bytes of noise, written in pieces, and closes it.
+    /// Creates a file with `length` bytes of noise, and closes it.
     pub(crate) fn file(&mut self, hand: &mut Hand<'_>, path: &Path, length: u64) -> Step<()> {
         const PIECE: u64 = 1 << 20;
         let file = hand.create(path)?;

@@ -1,11 +1,12 @@
-//! Runs a program over a file store: threads in real time, each call and each transaction timed.
+//! Execution of a program over a file store, on threads in real time. Each call and each transaction is
+//! timed.
 //!
-//! - `program`: what a profile's program is.
-//! - `hand`: the calls that it may make; every one is timed, recorded and may end the run.
-//! - `recording`: what was recorded, and what becomes of it.
-//! - `perform`: the threads.
-//! - `scratch`: the directory that is made for a run and removed after it.
-//! - `group_commit`: how clients share one flusher.
+//! - `program`: the interface of a program.
+//! - `hand`: the calls available to a program, each of which is timed and recorded.
+//! - `recording`: the recorded calls, and the results from them.
+//! - `perform`: the threads of a run.
+//! - `scratch`: the directory that is created for a run and removed after it.
+//! - `group_commit`: clients that share one flusher.
 
 pub(crate) mod group_commit;
 mod halt;

@@ -1,4 +1,4 @@
-//! The threads of a run: prepared, started, watched, and brought together.
+//! Threads of a run: preparation, execution, and the combined result.
 
 use std::cell::Cell;
 use std::sync::Mutex;
@@ -15,33 +15,33 @@ use super::program::{Actor, Program};
 use super::recording::{Recording, lock};
 use crate::error::Error;
 
-/// How a run goes, apart from its program.
+/// Parameters of a run, except its program.
 pub(crate) struct Conduct<'a> {
-    /// Name of the profile, for whoever observes.
+    /// Name of the profile, for observers.
     pub(crate) profile: &'a str,
-    /// Clock from which times are read.
+    /// Clock for all times.
     pub(crate) clock: &'a dyn Clock,
-    /// Becomes true when the run must end early.
+    /// Stop flag, which ends the run early.
     pub(crate) stop: &'a AtomicBool,
-    /// No transaction starts after this time.
+    /// Time after which no transaction starts.
     pub(crate) duration: Option<Nanos>,
-    /// Number of transactions over all threads.
+    /// Number of transactions of all threads together.
     pub(crate) count: Option<u64>,
     /// Number of threads.
     pub(crate) threads: u32,
-    /// The most bytes that one call moves, so that memory for it is there before anything is measured.
+    /// Most bytes in one call, for which memory is allocated before the measurement.
     pub(crate) call_bytes_max: u64,
-    /// Seed from which all choices follow.
+    /// Seed of all choices.
     pub(crate) seed: u64,
 }
 
-/// How often the observer is shown the progress.
+/// Interval between two progress reports to the observer.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
-/// Prepares and runs a program in `store`. If it is stopped early, it returns the results so far.
+/// Prepares and runs a program in `store`. If the run is stopped early, returns the measurements until then.
 ///
 /// # Errors
-/// The first call that failed.
+/// Returns the error of the first failed call.
 pub(crate) fn perform(
     program: &dyn Program,
     store: &dyn FileStore,
@@ -75,14 +75,14 @@ pub(crate) fn perform(
     Ok(measured)
 }
 
-/// A thread that is ready.
+/// Thread that is ready to run.
 struct Ready<'a> {
     hand: Hand<'a>,
     actor: Box<dyn Actor + 'a>,
 }
 
-/// Makes the files that are there before, makes them durable, so that their write-back does not go on below
-/// what is measured, and lets every thread open what is its own.
+/// Creates the initial files, makes them durable, so that their write-back does not disturb the measurement,
+/// and lets every thread open its files.
 fn prepare<'a>(
     program: &'a dyn Program,
     conduct: &Conduct<'_>,
@@ -103,7 +103,7 @@ fn prepare<'a>(
     (0..conduct.threads).map(thread).collect()
 }
 
-/// The threads while they run.
+/// Threads of a run.
 struct Threads<'a> {
     conduct: &'a Conduct<'a>,
     recording: &'a Recording,
@@ -111,8 +111,8 @@ struct Threads<'a> {
 }
 
 impl Threads<'_> {
-    /// Runs them all: how they ended together, and how much time the one that paused longest took out
-    /// of the measurement.
+    /// Runs all threads. Returns their combined ending, and the largest time that a thread excluded from the
+    /// measurement.
     fn run(&self, ready: Vec<Ready<'_>>, observer: &mut dyn Observer) -> (Step<()>, Nanos) {
         let threads = ready.len() as u64;
         let mut ended = Vec::new();
@@ -124,7 +124,7 @@ impl Threads<'_> {
                 scope.spawn(move || {
                     let Ready { mut hand, actor } = thread;
                     let end = self.turns(&mut hand, actor, quota);
-                    // The receiver lives until all senders are gone.
+                    // The receiver outlives all senders.
                     sender.send((end, hand.paused())).expect("every thread is waited for");
                 });
             }
@@ -138,7 +138,7 @@ impl Threads<'_> {
             }
         });
         self.show(observer);
-        together(ended)
+        combined(ended)
     }
 
     fn turns(&self, hand: &mut Hand<'_>, mut actor: Box<dyn Actor + '_>, mut quota: Quota) -> Step<()> {
@@ -166,7 +166,7 @@ impl Threads<'_> {
     }
 }
 
-/// Shows an observer the progress, and the figures until now if it wants them.
+/// Reports progress to an observer, and the interim results if it wants them.
 pub(crate) fn show(observer: &mut dyn Observer, progress: &Progress, figures: impl Fn() -> LoadOutcome) {
     observer.on(&Event::Sample(progress));
     observer.on(&Event::Progress { progress, targets: &Vec::new });
@@ -176,21 +176,21 @@ pub(crate) fn show(observer: &mut dyn Observer, progress: &Progress, figures: im
     }
 }
 
-/// Returns the failure if there is one, else the stop if there was one; and the longest pause.
-fn together(ended: Vec<(Step<()>, Nanos)>) -> (Step<()>, Nanos) {
-    let mut together = (Ok(()), Nanos::ZERO);
+/// Returns the failure if there is one, otherwise the stop if there was one, and the longest pause.
+fn combined(ended: Vec<(Step<()>, Nanos)>) -> (Step<()>, Nanos) {
+    let mut combined = (Ok(()), Nanos::ZERO);
     for (end, paused) in ended {
-        together.1 = together.1.max(paused);
-        together.0 = match (together.0, end) {
+        combined.1 = combined.1.max(paused);
+        combined.0 = match (combined.0, end) {
             (failed @ Err(Halt::Failed(_)), _) => failed,
             (first, Ok(())) => first,
             (_, end) => end,
         };
     }
-    together
+    combined
 }
 
-/// When a thread begins no more transactions.
+/// Limits on the transactions of a thread.
 #[derive(Debug, Clone, Copy)]
 struct Quota {
     left: Option<u64>,
@@ -198,7 +198,7 @@ struct Quota {
 }
 
 impl Quota {
-    /// Returns true if one more may begin now.
+    /// Returns true if another transaction may start, and counts it.
     fn take(&mut self, clock: &dyn Clock) -> bool {
         if self.until.is_some_and(|until| clock.now() >= until) || self.left == Some(0) {
             return false;
@@ -208,7 +208,7 @@ impl Quota {
     }
 }
 
-/// Returns how many of `total` transactions are a thread's: the shares differ by at most one and add up.
+/// Returns a thread's share of `total` transactions. The shares differ by at most one and add up to `total`.
 fn share_of(total: u64, thread: u64, threads: u64) -> u64 {
     total / threads + u64::from(thread < total % threads)
 }

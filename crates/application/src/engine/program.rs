@@ -1,4 +1,4 @@
-//! Definition of a program: files that are prepared, and threads that turn transaction after transaction.
+//! Interface of a program: initial files, and threads that execute transactions.
 
 use plumb_load::LoadOutcome;
 
@@ -7,31 +7,29 @@ use super::hand::{Hand, Preparation};
 
 /// Work of a profile on files.
 ///
-/// What each thread does follows from the seed and from its own number alone, never from another thread: so
-/// the threads' files are their own, or they are shared in a way that does not change which calls are made.
+/// The calls of each thread follow from the seed and its number alone, never from another thread. So each
+/// thread has its own files, or shares files in a way that does not affect which calls are made.
 pub(crate) trait Program: Send + Sync {
-    /// Makes the files that are there before. Not measured, on one thread; made durable by the engine
-    /// afterwards.
+    /// Creates the initial files, on one thread and unmeasured. The engine then makes them durable.
     fn prepare(&self, _hand: &mut Hand<'_>, _preparation: &mut Preparation<'_>) -> Step<()> {
         Ok(())
     }
 
-    /// Returns the thread of that number. Not measured.
+    /// Creates a thread, unmeasured.
     fn actor(&self, number: u32, hand: &mut Hand<'_>) -> Step<Box<dyn Actor + '_>>;
 
-    /// Returns the notes that a reader of these figures must know.
+    /// Returns notes that readers of the results need.
     fn notes(&self, _measured: &LoadOutcome) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// One thread of a program.
+/// Thread of a program.
 pub(crate) trait Actor: Send {
-    /// Returns one transaction, from [`Hand::begin`] to [`Hand::end`], and what comes between it and the
-    /// next.
+    /// Executes one transaction, from [`Hand::begin`] to [`Hand::end`], and the work between it and the next.
     fn turn(&mut self, hand: &mut Hand<'_>) -> Step<()>;
 
-    /// Does what is due when there are no more transactions: the flush at the end.
+    /// Completes the work after the last transaction, such as a final sync.
     fn finish(&mut self, _hand: &mut Hand<'_>) -> Step<()> {
         Ok(())
     }
@@ -43,21 +41,21 @@ impl<F: FnMut(&mut Hand<'_>) -> Step<()> + Send> Actor for F {
     }
 }
 
-/// How a program is made.
+/// Parameters for the creation of a program.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting {
-    /// The name of the variant.
+    /// Name of the variant.
     pub(crate) variant: &'static str,
-    /// Part of the files to use, above 0, at most 1.
+    /// Share of the files to use, above 0 and at most 1.
     pub(crate) scale: f64,
-    /// Number of threads that it has.
+    /// Number of threads.
     pub(crate) threads: u32,
-    /// Seed from which all choices follow.
+    /// Seed of all choices.
     pub(crate) seed: u64,
 }
 
 impl Setting {
-    /// Returns `count` things at this scale, at least `least`.
+    /// Returns `count` times the scale, at least `least`.
     pub(crate) fn scaled(&self, count: u64, least: u64) -> u64 {
         ((count as f64 * self.scale).round() as u64).max(least)
     }

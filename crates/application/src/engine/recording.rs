@@ -1,4 +1,4 @@
-//! Record of a run: calls by kind, and transactions. Recording allocates only on the first call of a kind.
+//! Record of a run: calls by kind, and transactions. Memory is allocated only at the first call of a kind.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,7 +6,7 @@ use plumb_block::{Bytes, Nanos};
 use plumb_load::{Direction, Ending, Failure, LiveLatency, LoadOutcome, Totals, Transactions};
 use plumb_measure::{Histogram, Series, SeriesEvent};
 
-/// A kind of call.
+/// Kind of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
     Open,
@@ -22,20 +22,20 @@ pub(crate) enum Call {
     Rename,
     Unlink,
     CreateDirectory,
-    /// SQLite: BEGIN and INSERT.
+    /// SQLite's BEGIN and INSERT.
     Insert,
-    /// SQLite: COMMIT.
+    /// SQLite's COMMIT.
     Commit,
 }
 
-/// A call's time.
+/// Start and end of a call or a transaction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Took {
     pub(crate) from: Nanos,
     pub(crate) until: Nanos,
 }
 
-/// All kinds, by their place, and how they are called in reports.
+/// All kinds in order of their discriminants, with their names in reports.
 const NAMES: [(Call, &str); 15] = [
     (Call::Open, "open"),
     (Call::Create, "create"),
@@ -55,7 +55,7 @@ const NAMES: [(Call, &str); 15] = [
 ];
 
 impl Call {
-    /// Returns true if its success makes something durable.
+    /// Returns true if a successful call makes something durable.
     pub(crate) const fn is_sync(self) -> bool {
         matches!(self, Self::Fsync | Self::Fdatasync | Self::Syncfs | Self::FsyncDirectory)
     }
@@ -67,7 +67,7 @@ impl Took {
     }
 }
 
-/// Record of some threads.
+/// Record of one or more threads.
 #[derive(Debug, Clone)]
 pub(crate) struct Book {
     outcome: LoadOutcome,
@@ -77,7 +77,7 @@ pub(crate) struct Book {
 }
 
 impl Book {
-    /// Creates an empty one. `expected` is how long the run takes, as far as that is known.
+    /// Creates an empty record. `expected` is the length of the run, as far as known.
     pub(crate) fn starting_at(start: Nanos, expected: Nanos) -> Self {
         let mut outcome = LoadOutcome::empty();
         for direction in [&mut outcome.read, &mut outcome.write, &mut outcome.trim, &mut outcome.flush] {
@@ -86,7 +86,7 @@ impl Book {
         Self { outcome, calls: [const { None }; NAMES.len()], transactions: Histogram::new(), start }
     }
 
-    /// Records a call that succeeded and moved `bytes`.
+    /// Records a successful call that moved `bytes`.
     pub(crate) fn done(&mut self, call: Call, took: Took, bytes: Bytes) {
         self.calls[call as usize].get_or_insert_default().record(took.latency());
         if let Some(direction) = self.direction(call) {
@@ -97,7 +97,7 @@ impl Book {
         }
     }
 
-    /// Records a call that failed.
+    /// Records a failed call.
     pub(crate) fn failed(&mut self, call: Call, error: &plumb_block::Error) {
         let failure = error.errno().map_or(Failure::Unknown, Failure::Errno);
         if let Some(direction) = self.direction(call) {
@@ -105,12 +105,12 @@ impl Book {
         }
     }
 
-    /// Records a whole transaction.
+    /// Records a complete transaction.
     pub(crate) fn transaction(&mut self, took: Took) {
         self.transactions.record(took.latency());
     }
 
-    /// Records that something became durable this long after it was begun.
+    /// Records data that became durable at the end of `took`, from its start.
     pub(crate) fn durable(&mut self, took: Took) {
         self.outcome.durable.record(took.latency());
     }
@@ -124,7 +124,7 @@ impl Book {
         }
     }
 
-    /// Returns the totals of what completed so far.
+    /// Returns the totals of all completed calls.
     pub(crate) fn totals(&self) -> Totals {
         Totals {
             reads: self.outcome.read.operations(),
@@ -137,7 +137,7 @@ impl Book {
         }
     }
 
-    /// Returns how many transactions completed so far.
+    /// Returns the number of completed transactions.
     pub(crate) fn transactions(&self) -> u64 {
         self.transactions.count()
     }
@@ -152,7 +152,7 @@ impl Book {
         }
     }
 
-    /// Returns the figures of a run that ended at `end` and had up to `threads` calls in flight.
+    /// Returns the results of a run that ended at `end` with up to `threads` calls in flight.
     pub(crate) fn finish(mut self, end: Nanos, ending: Ending, threads: u32) -> LoadOutcome {
         self.outcome.length = end.since(self.start);
         self.outcome.ending = ending;
@@ -165,36 +165,36 @@ impl Book {
     }
 }
 
-/// The books of all threads. A histogram is large, so several threads share a book.
+/// Records of all threads. A histogram is large, so several threads may share a record.
 #[derive(Debug)]
 pub(crate) struct Recording {
     books: Vec<Mutex<Book>>,
 }
 
 impl Recording {
-    /// Number of books: more threads than that share them.
+    /// Largest number of records; more threads share them.
     const BOOKS_MAX: u32 = 8;
 
-    /// Creates books for `threads`.
+    /// Creates the records for `threads` threads.
     pub(crate) fn starting_at(start: Nanos, expected: Nanos, threads: u32) -> Self {
         let books =
             (0..threads.clamp(1, Self::BOOKS_MAX)).map(|_| Mutex::new(Book::starting_at(start, expected)));
         Self { books: books.collect() }
     }
 
-    /// Begins again at `start`.
+    /// Clears all records for a measurement that starts at `start`.
     pub(crate) fn restart(&self, start: Nanos, expected: Nanos) {
         for book in &self.books {
             *lock(book) = Book::starting_at(start, expected);
         }
     }
 
-    /// Returns the book of a thread.
+    /// Returns the record of a thread.
     pub(crate) fn book(&self, thread: u32) -> &Mutex<Book> {
         &self.books[thread as usize % self.books.len()]
     }
 
-    /// Returns the totals of what completed so far.
+    /// Returns the totals of all completed calls.
     pub(crate) fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         for book in &self.books {
@@ -203,7 +203,7 @@ impl Recording {
         totals
     }
 
-    /// Returns all of it in one book, of a run that began at `start`.
+    /// Returns the sum of all records, for a run that began at `start`.
     pub(crate) fn together(&self, start: Nanos) -> Book {
         let mut together = Book::starting_at(start, Nanos::ZERO);
         for book in &self.books {
@@ -213,8 +213,8 @@ impl Recording {
     }
 }
 
-/// A panic elsewhere cannot leave a book so that reading it would be unsound, and the panic itself ends the
-/// run.
+/// Locks a mutex even if a thread panicked while holding it. A record is valid after each statement, and the
+/// panic itself ends the run.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

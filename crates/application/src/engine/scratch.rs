@@ -1,7 +1,7 @@
-//! The directory that is made for a run and removed after it, whatever happens.
+//! Directory that is created for a run and always removed after it.
 //!
-//! Only what this process made is removed: the directory's name is new, it is made with a call that fails if
-//! the name exists, and removal follows no symbolic links.
+//! Only files of this process are removed: the directory has a new name, creating it fails if the name
+//! exists, and the removal follows no symbolic links.
 
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
@@ -13,24 +13,24 @@ use plumb_block::unix_time;
 use crate::chance::Chance;
 use crate::error::Error;
 
-/// A directory that is removed when this is dropped.
+/// Directory that is removed on drop.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     path: PathBuf,
     removed: bool,
 }
 
-/// Number of names that are tried before giving up.
+/// Number of names to try.
 const TRIES: u64 = 100;
 
 impl Scratch {
     /// Prefix of the names of all scratch directories.
     pub(crate) const PREFIX: &'static str = "plumb-load-";
 
-    /// Makes one beneath `parent`, for this user alone.
+    /// Creates a directory below `parent` that only this user can access.
     pub(crate) fn beneath(parent: &Path) -> Result<Self, Error> {
         let failed = |path, source| Error::Directory { operation: "create", path, source };
-        // Only the name depends on the time: two runs side by side have the same seed more often than not.
+        // Only the name depends on the time; two simultaneous runs often have the same seed.
         let mut chance = Chance::from_seed(unix_time().0, u64::from(std::process::id()));
         for _ in 0..TRIES {
             let path = parent.join(format!("{}{:08x}", Self::PREFIX, chance.below(1 << 32)));
@@ -43,12 +43,12 @@ impl Scratch {
         Err(failed(parent.to_owned(), ErrorKind::AlreadyExists.into()))
     }
 
-    /// Returns where it is.
+    /// Returns the path of the directory.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Removes it and passes `result` on. If it cannot be removed, that is an error, too.
+    /// Removes the directory and returns `result`. A failed removal is an error, too.
     pub(crate) fn remove_after<T>(mut self, result: Result<T, Error>) -> Result<T, Error> {
         self.removed = true;
         let path = self.path.clone();
@@ -67,7 +67,7 @@ impl Drop for Scratch {
         if !self.removed
             && let Err(error) = std::fs::remove_dir_all(&self.path)
         {
-            // Only a panic gets here, and it cannot be told otherwise.
+            // Reached only in a panic, so there is no other way to report it.
             eprintln!("plumb: cannot remove {}: {error}", self.path.display());
         }
     }

@@ -1,4 +1,4 @@
-//! The engine with a store in memory: limits, stops, failures, determinism.
+//! Tests of the engine with a store in memory: limits, stops, failures, determinism.
 
 pub(crate) mod fake;
 
@@ -12,7 +12,7 @@ use super::{Conduct, Setting, perform};
 use crate::error::{Cause, Error};
 use crate::profile::Work;
 
-/// Plays `count` transactions of a profile, its files scaled to a hundredth.
+/// Runs `count` transactions of a profile, with its files scaled to 1 %.
 pub(crate) fn play(typed: &str, count: u64, seed: u64, store: &FakeStore) -> Result<LoadOutcome, Error> {
     let (profile, variant) = crate::find(typed).unwrap();
     let Work::Files(work) = &profile.work else { panic!("{typed} does not work on files") };
@@ -32,12 +32,12 @@ pub(crate) fn play(typed: &str, count: u64, seed: u64, store: &FakeStore) -> Res
     perform(program.as_ref(), store, &conduct, &mut ())
 }
 
-/// Returns the calls of each kind.
+/// Returns the latencies of each kind of call.
 fn calls_of(measured: &LoadOutcome) -> &[(String, plumb_measure::Histogram)] {
     &measured.transactions.as_ref().unwrap().calls
 }
 
-/// Returns every profile over files with every variant.
+/// Returns every variant of every profile that works on files.
 fn all_of_files() -> impl Iterator<Item = String> {
     let of_files = crate::profiles().iter().filter(|profile| matches!(profile.work, Work::Files(_)));
     of_files.flat_map(|profile| {
@@ -64,14 +64,14 @@ fn every_profile_does_as_many_transactions_as_asked_and_counts_what_it_calls() {
         assert_eq!(renames.map_or(0, |(_, histogram)| histogram.count()), count(&["rename"]), "{typed}");
         let is_synced = syncs > 0;
         let is_durable = measured.durable.count() > 0;
-        // The one that syncs without being durable after: editors do not sync the directory.
+        // save:rename syncs the file but not the directory, as editors do, so it is not durable.
         assert_eq!(is_durable, is_synced && typed != "save:rename", "{typed}");
     }
 }
 
 #[test]
 fn the_same_seed_makes_the_same_calls() {
-    // Time decides who flushes for whom, and therefore who writes what.
+    // In pg-wal:eight-clients, timing decides which client flushes for which, and so which client writes.
     for typed in all_of_files().filter(|typed| typed != "pg-wal:eight-clients") {
         let lines = |seed| {
             let store = FakeStore::default();
@@ -113,7 +113,7 @@ fn a_failed_sync_ends_the_run_at_once() {
         ("defrag", "fdatasync"),
         ("ceph-osd-hdd", "fdatasync"),
     ] {
-        // The first syncfs is that of the preparation, whose failure counts as much.
+        // The first syncfs belongs to the preparation, where a failure ends the run as well.
         let call = if verb == "syncfs" { 1 } else { 3 };
         let failing = Some(FailurePlan { verb, call, errno: Errno::EIO });
         let store = FakeStore { failing, ..FakeStore::default() };
@@ -134,7 +134,7 @@ fn a_failed_sync_of_one_client_ends_all_and_none_flushes_again() {
         let error = play(typed, 100_000, 1, &store).unwrap_err();
         assert!(matches!(error, Error::SyncFailed { .. }), "{typed}: {error:?}");
         let syncs = store.made().iter().filter(|made| made.verb == verb).count();
-        // Clients of one log share its flusher; mail is synced by each thread for itself.
+        // Clients of one log share a flusher; in varmail each thread syncs its own files.
         assert!(typed == "varmail" || syncs == 5, "{typed}: {syncs} syncs");
     }
 }
@@ -205,7 +205,7 @@ fn what_is_not_measured_takes_no_time() {
         u128::from(in_transactions.0),
         "a syncfs is in no transaction"
     );
-    // Each of three trees is durable when its sync is over; only then does the next begin.
+    // Each of the three trees is durable when its sync has ended, and only then the next begins.
     assert_eq!(measured.durable.sum_ns(), u128::from(measured.length.0));
 }
 

@@ -1,4 +1,4 @@
-//! Profiles on a real file system: what is made is removed, however it ends.
+//! Tests of profiles on a real file system: a run removes what it created, however it ends.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

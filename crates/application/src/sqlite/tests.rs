@@ -1,4 +1,4 @@
-//! SQLite's syncs, counted by strace, are those that the profiles promise.
+//! Tests with strace that SQLite syncs as often as the profiles state.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use plumb_block::RealClock;
 
 use super::*;
 
-/// The mode and the number of transactions, for the process that strace looks at.
+/// Mode and number of transactions for the traced process.
 const CHILD: &str = "PLUMB_SQLITE_CHILD";
 
 const MODES: [(&str, Journal); 4] = [
@@ -52,7 +52,7 @@ fn each_transaction_is_a_row_and_timed() {
     }
 }
 
-/// Inserts rows in a process of its own, for strace to look at; without strace a single row.
+/// Inserts rows in a separate process for strace; outside of strace, a single row.
 #[test]
 fn rows_are_inserted_as_the_environment_says() {
     let typed = std::env::var(CHILD).unwrap_or_else(|_| "wal-full:1".to_owned());
@@ -63,7 +63,7 @@ fn rows_are_inserted_as_the_environment_says() {
     assert_eq!(insert(journal, count, directory.path()).transaction_count(), count);
 }
 
-/// Returns how often a process that inserts `count` rows syncs; `None` if strace cannot run here.
+/// Returns the number of syncs of a process that inserts `count` rows; `None` if strace cannot run here.
 fn syncs(name: &str, count: u64) -> Option<u64> {
     let log = tempfile::NamedTempFile::new().unwrap();
     let traced = Command::new("strace")
@@ -88,8 +88,8 @@ fn sqlite_syncs_as_often_as_its_profile_says() {
     for (name, per_transaction) in
         [("rollback-full", 4), ("rollback-extra", 5), ("wal-full", 1), ("wal-normal", 0)]
     {
-        // Two runs, so that what making and closing the database takes falls out. No checkpoint comes before
-        // 1,000 pages.
+        // The difference of two runs excludes the syncs of creating and closing the database. No checkpoint
+        // comes before 1,000 pages.
         let (Some(few), Some(more)) = (syncs(name, 10), syncs(name, 110)) else {
             plumb_testkit::skip("strace cannot run here");
             return;

@@ -1,4 +1,4 @@
-//! The scenarios of the block profiles.
+//! Tests of the scenarios of block profiles.
 
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{Caching, Durability, FlushCall, Rate, Scenario};

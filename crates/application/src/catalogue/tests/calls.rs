@@ -1,4 +1,4 @@
-//! The exact calls of each program over files.
+//! Tests of the exact calls of each program on files.
 
 use crate::engine::tests::fake::FakeStore;
 use crate::engine::tests::play;
@@ -10,7 +10,7 @@ fn lines(typed: &str, count: u64) -> Vec<String> {
     store.lines()
 }
 
-/// Returns only the verbs of the calls after the preparation.
+/// Returns the verbs of the calls after the preparation.
 fn verbs(typed: &str, count: u64) -> Vec<String> {
     lines(typed, count).iter().map(|line| line.split(' ').next().unwrap().to_owned()).collect()
 }
@@ -44,7 +44,7 @@ fn etcd_appends_2300_bytes_and_syncs_the_data() {
     let made = lines("etcd-wal", 2);
     let each = ["append 0-0000000000000000.wal 2300", "fdatasync 0-0000000000000000.wal"];
     assert_eq!(made[1..], [each, each].concat());
-    // 22 MiB hold 10,029 records; then a new file, the old one away.
+    // A file of 22 MiB holds 10,029 records; then a new file replaces it.
     let made = lines("etcd-wal", 10_030);
     let rolled = made.iter().position(|line| line.starts_with("unlink")).unwrap();
     assert_eq!(made[..rolled].iter().filter(|line| line.starts_with("fdatasync")).count(), 10_029);
@@ -104,8 +104,8 @@ fn ceph_defers_writes_in_batches() {
             .filter(|(_, line)| *line == "fdatasync volume0")
             .map(|(place, _)| place)
             .collect();
-        // Two files opened; each write and its sync; then the batch and its sync; at the end what is left
-        // over.
+        // Two files are opened; each write is synced; each batch is written and synced; the rest follows at
+        // the end.
         let round = 2 * batch + batch + 1;
         assert_eq!(places, [1 + round, 1 + 2 * round, 1 + 2 * round + 3 * 2 + 3 + 1], "{typed}");
         let logged: Vec<&str> =
@@ -121,13 +121,13 @@ fn ceph_defers_writes_in_batches() {
 fn unpack_syncs_never_once_or_each() {
     let count = |typed: &str, verb: &str| verbs(typed, 250).iter().filter(|made| *made == verb).count();
     assert_eq!(["fsync", "syncfs", "create"].map(|verb| count("unpack:none", verb)), [0, 0, 250]);
-    // 100 files are an archive at this scale: one sync for each of two, and one for the rest at the end.
+    // At this scale a tree has 100 files: one sync for each of two trees, and one for the rest at the end.
     assert_eq!(["fsync", "syncfs", "create"].map(|verb| count("unpack:syncfs", verb)), [0, 3, 250]);
     assert_eq!(["fsync", "syncfs", "create"].map(|verb| count("unpack:fsync-each", verb)), [250, 0, 250]);
     let made = verbs("unpack:fsync-each", 1);
     assert_eq!(made, ["mkdir", "mkdir", "create", "append", "fsync", "close"]);
     assert_eq!(verbs("unpack:syncfs", 1).last().unwrap(), "syncfs", "what is due at the end is done");
-    // The third round removes the first.
+    // The third round removes the tree of the first.
     assert_eq!(count("unpack:none", "unlink"), 100);
 }
 
@@ -158,7 +158,7 @@ fn varmail_and_fileserver_cycle_as_filebench_does() {
     let cycle = [&["unlink"], &deliver[..], &read_and_append, &read].concat();
     assert_eq!(of_one_thread("varmail", 32), [cycle.clone(), cycle].concat(), "16 threads, 2 cycles each");
     let mut cycle = of_one_thread("fileserver", 50);
-    // Files above 1 MiB are moved in pieces.
+    // Files above 1 MiB are read and written in pieces.
     cycle.dedup();
     let expected =
         ["create", "append", "close", "open", "append", "close", "open", "read", "close", "unlink"];

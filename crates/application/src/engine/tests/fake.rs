@@ -1,4 +1,4 @@
-//! A store in memory that records the calls of each thread, and fails when it is told to.
+//! Store in memory that records the calls of each thread, and fails on request.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ use plumb_block::{
 
 use crate::engine::lock;
 
-/// When the store fails, counted in calls of one verb.
+/// Call at which the store fails.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FailurePlan {
     pub(crate) verb: &'static str,
-    /// Number of the failing call among those of that verb, from 1.
+    /// Number of the failing call among those of the verb, from 1.
     pub(crate) call: usize,
     pub(crate) errno: Errno,
 }
 
-/// A recorded call: a verb and what it was about.
+/// Recorded call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StoreCall {
     pub(crate) thread: ThreadId,
@@ -31,7 +31,7 @@ pub(crate) struct StoreCall {
     pub(crate) offset: u64,
 }
 
-/// Files that exist, and calls that were made.
+/// Existing files and recorded calls.
 #[derive(Default)]
 pub(crate) struct State {
     sizes: HashMap<PathBuf, u64>,
@@ -45,11 +45,11 @@ pub(crate) struct State {
 pub(crate) struct FakeStore {
     pub(crate) state: Mutex<State>,
     pub(crate) failing: Option<FailurePlan>,
-    /// Sets the flag after so many calls.
+    /// Number of calls after which the stop flag is set.
     pub(crate) stop_after: Option<usize>,
     pub(crate) stop: AtomicBool,
     pub(crate) refuses_direct: bool,
-    /// Each call takes [`CALL_TAKES`](Self::CALL_TAKES) on it.
+    /// Clock that each call advances by [`CALL_TAKES`](Self::CALL_TAKES).
     pub(crate) clock: VirtualClock,
 }
 
@@ -60,14 +60,14 @@ impl FakeStore {
         lock(&self.state).made.clone()
     }
 
-    /// Returns the calls after the preparation, which ends with the first syncfs, as `verb path bytes`.
+    /// Returns the calls after the preparation, which ends with the first syncfs, as text.
     pub(crate) fn lines(&self) -> Vec<String> {
         let made = self.made();
         let prepared = made.iter().position(|made| made.verb == "syncfs").map_or(0, |place| place + 1);
         made[prepared..].iter().map(StoreCall::line).collect()
     }
 
-    /// Returns the calls of each thread but the one that prepared, in a stable order.
+    /// Returns the calls of each thread except the preparing one, in a stable order.
     pub(crate) fn lines_of_threads(&self) -> Vec<Vec<String>> {
         let mut threads: HashMap<ThreadId, Vec<String>> = HashMap::new();
         for made in self.made() {
