@@ -1,4 +1,5 @@
-//! The arguments of the commands, as typed. The commands decide what they mean.
+//! Arguments of the commands as typed. The commands interpret them. Doc comments of arguments are the help
+//! text.
 
 pub(crate) mod cache;
 pub(crate) mod check;

@@ -1,4 +1,5 @@
-//! Exit codes, and how a failure becomes one.
+//! Exit codes of commands, and their derivation from results and failures. The codes are defined in
+//! docs/OUTCOMES.md.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -19,23 +20,22 @@ use plumb_trial::TrialError;
 
 use crate::strictness::Strictness;
 
-/// How a command ended. When several apply the highest does, except that a finding wins over "could not
-/// measure".
+/// Result of a command. If several apply, the highest counts, except that a finding outranks "not measured".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Exit {
-    /// Done, and nothing was found.
+    /// The command is done, and found nothing.
     Done,
-    /// Something is unsafe, drifted, lost, or slower.
+    /// The command found something unsafe, drifted, lost, or slower.
     Finding,
-    /// The command failed, or was interrupted before it had measured all.
+    /// The command failed, or ended before it had measured everything.
     Failed(FailureKind),
 }
 
 impl Exit {
-    /// Not all that was asked for could be measured.
+    /// Result of a command that could not measure everything it should.
     pub(crate) const NOT_MEASURED: Self = Self::Failed(FailureKind::NotMeasured);
 
-    /// Combines the exit codes of two results.
+    /// Returns the result of a command with two results.
     pub(crate) fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Finding, Self::NOT_MEASURED) | (Self::NOT_MEASURED, Self::Finding) => Self::Finding,
@@ -65,15 +65,15 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Returns how a command ends that found `findings`, whether by a survey or by a measurement: level warning
-/// or danger is a finding (docs/OUTCOMES.md).
+/// Returns the exit code for findings of a survey or a measurement: severity warning or danger is a finding
+/// (docs/OUTCOMES.md).
 pub(crate) fn of_findings<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Exit {
     let worst = findings.into_iter().map(|finding| finding.severity).max();
     if worst >= Some(Severity::Warning) { Exit::Finding } else { Exit::Done }
 }
 
-/// Returns how a command ends that shows a run, when it ran and whenever it is reported: its end and its
-/// verdicts decide.
+/// Returns the exit code for a run, whether just finished or read from a recording, by its ending and its
+/// verdicts.
 pub(crate) fn of_run(document: &RunDocument, strictness: Strictness) -> Exit {
     let ended = match (document.failed, document.complete) {
         (true, _) => FailureKind::Failed.into(),
@@ -83,49 +83,49 @@ pub(crate) fn of_run(document: &RunDocument, strictness: Strictness) -> Exit {
     ended.and(of_verdicts(document, strictness))
 }
 
-/// Returns how a command ends whose result is whole, or not.
+/// Returns the exit code for a complete or incomplete result.
 pub(crate) fn of_whole(is_whole: bool) -> Exit {
     if is_whole { Exit::Done } else { Exit::NOT_MEASURED }
 }
 
-/// Returns how a command ends by the verdicts of a run, and with `strictness` also by that nothing is known.
+/// Returns the exit code for the verdicts of a run; with `strictness`, an unknown level counts as not
+/// measured.
 pub(crate) fn of_verdicts(document: &RunDocument, strictness: Strictness) -> Exit {
     let unknown = document.level == UNKNOWN;
     of_findings(&document.verdicts).and(of_unknown(unknown, strictness))
 }
 
-/// Returns how a command ends where it is `unknown` what a sync is worth.
+/// Returns the exit code for a result that may be unknown.
 pub(crate) fn of_unknown(unknown: bool, strictness: Strictness) -> Exit {
     of_whole(!unknown || !strictness.strict)
 }
 
-/// Returns how a command ends that shows an observation: a write that was lost is a finding, and with
-/// `strictness` what was not seen is an unknown.
+/// Returns the exit code for an observation: a lost write is a finding, and with `strictness`, incomplete
+/// tracing counts as an unknown.
 pub(crate) fn of_observation(document: &ObservationDocument, strictness: Strictness) -> Exit {
     let has_lost = document.writeback_errors.as_ref().is_some_and(|errors| !errors.is_empty());
     let finding = if has_lost { Exit::Finding } else { Exit::Done };
     finding.and(of_unknown(document.is_partly_unseen(), strictness))
 }
 
-/// Returns how a command ends that shows many hosts. Whatever a host could not do, the result lacks it:
-/// it was not measured. With which code the command ended there is told in the result, and is no code of
-/// all.
+/// Returns the exit code for many hosts. If a host failed, the result is incomplete, whatever the exit code
+/// on that host; the result document has that code.
 pub(crate) fn of_fleet(document: &FleetDocument, strictness: Strictness) -> Exit {
     let is_whole = document.hosts.iter().all(|host| host.ok);
     let unknown = of_unknown(document.level == UNKNOWN, strictness);
     of_whole(is_whole).and(of_findings(&document.verdicts)).and(unknown)
 }
 
-/// Returns how a command ends that shows a proof: a state that fails is a finding; what could not be judged
-/// was not measured.
+/// Returns the exit code for a proof: a failing state is a finding, and an incomplete judgement counts as not
+/// measured.
 pub(crate) fn of_proof(document: &ProofDocument) -> Exit {
     let finding = if document.level == "danger" { Exit::Finding } else { Exit::Done };
     let is_whole = document.complete && document.level != "warning";
     finding.and(of_whole(is_whole))
 }
 
-/// Returns the exit code of a command that shows a comparison: a limit that is exceeded is a finding; one
-/// that is not decided was not measured, nor levels without a ratio.
+/// Returns the exit code for a comparison: an exceeded limit is a finding; an undecided limit and levels
+/// without a ratio count as not measured.
 pub(crate) fn of_comparison(document: &ComparisonDocument) -> Exit {
     let limit = |exceeded: Option<bool>| match exceeded {
         Some(true) => Exit::Finding,
@@ -139,34 +139,35 @@ pub(crate) fn of_comparison(document: &ComparisonDocument) -> Exit {
     limits.fold(of_whole(document.complete && is_whole), |exit, result| exit.and(limit(result.exceeded)))
 }
 
-/// Returns how a command ends that shows a study: a figure that did not come out is said in it, and is no
-/// finding about a device.
+/// Returns the exit code for a study. A figure that differs from the field report is not a finding about a
+/// device.
 pub(crate) fn of_study(document: &StudyDocument) -> Exit {
     of_whole(document.complete)
 }
 
-/// A failure that knows its kind. Others are [`FailureKind::Failed`].
+/// Failure with a kind. A failure without one is [`FailureKind::Failed`].
 #[derive(Debug)]
 pub(crate) struct Refusal {
-    /// Kind of the failure, from which the exit code follows.
+    /// Kind of the failure, which determines the exit code.
     pub(crate) kind: FailureKind,
     /// Message for stderr.
     pub(crate) message: String,
 }
 
 impl Refusal {
-    /// Makes a failure of `kind` that says `message`.
+    /// Creates a failure of `kind` with this message.
     pub(crate) fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
 
-    /// Makes a failure of `kind` that says `error` and all its causes.
+    /// Creates a failure of `kind` with the message of `error` and all its causes.
     pub(crate) fn because(kind: FailureKind, error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::new(kind, format!("{:#}", anyhow::Error::new(error)))
     }
 }
 
-/// Returns a [`Refusal`] from the function if the condition holds: its [`FailureKind`] and its message.
+/// Returns a [`Refusal`] with this [`FailureKind`] and message from the enclosing function if the condition
+/// holds.
 macro_rules! refuse_if {
     ($is_refused:expr, $kind:ident, $message:expr) => {
         if $is_refused {
@@ -176,7 +177,7 @@ macro_rules! refuse_if {
 }
 pub(crate) use refuse_if;
 
-/// Refuses what was typed, which makes no sense, as `error` says.
+/// Creates a usage error with the message of `error`.
 pub(crate) fn usage(error: impl std::error::Error + Send + Sync + 'static) -> Refusal {
     Refusal::because(FailureKind::Usage, error)
 }
@@ -189,19 +190,19 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Says a failure on stderr and gives its code. What clap has to say (help, version, a command line that it
-/// cannot take) goes where it belongs.
+/// Prints a failure to stderr, and returns its exit code. Output of clap (help, version, usage errors) goes
+/// to the stream that clap chooses.
 pub(crate) fn say(failure: &anyhow::Error) -> Exit {
     if let Some(typed) = failure.downcast_ref::<clap::Error>() {
         let code = if typed.use_stderr() { FailureKind::Usage.into() } else { Exit::Done };
         let plain = typed.render().to_string();
-        // The message repeats the words that were typed.
+        // The message of clap repeats the typed words, which may contain control characters.
         if printable_text(&plain, false) != plain {
             crate::terminal::say(plain.trim_end());
             return code;
         }
         return match typed.print() {
-            // A reader who closed the pipe before the help was out has nothing to be told.
+            // A reader that closed the pipe needs no message.
             Err(broken) if broken.kind() != std::io::ErrorKind::BrokenPipe => {
                 crate::terminal::say(&format!("plumb: cannot write to stdout: {broken}"));
                 FailureKind::Failed.into()
@@ -213,7 +214,7 @@ pub(crate) fn say(failure: &anyhow::Error) -> Exit {
     kind_of(failure).into()
 }
 
-/// Returns the kind of a failure, from which the exit code follows.
+/// Returns the kind of a failure, which determines the exit code.
 pub(crate) fn kind_of(failure: &anyhow::Error) -> FailureKind {
     if let Some(refusal) = failure.downcast_ref::<Refusal>() {
         return refusal.kind;

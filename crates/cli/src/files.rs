@@ -1,8 +1,8 @@
-//! Files that a command line names: those of words (job files, profiles, parameter files, TOML), and those
-//! that take a result, which `plumb_state` writes.
+//! Files named on the command line: text files (job files, profiles, parameter files, TOML), and output
+//! files, which `plumb_state` writes.
 //!
-//! Files of words are small, and people write them on any system: what is larger than [`LARGEST`] is not read
-//! to its end, and UTF-16 with its byte order mark, as PowerShell redirects it, is read like UTF-8.
+//! Text files are small and may come from any system: a file larger than [`LARGEST`] is refused, and UTF-16
+//! with a byte order mark, as PowerShell writes it, is accepted beside UTF-8.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,13 +11,13 @@ use plumb_state::OutputFile;
 
 use crate::terminal;
 
-/// The largest file that is read, in bytes: a device in the place of a file has no end.
+/// Size limit of text files in bytes, because a device in place of a file may be endless.
 const LARGEST: u64 = 16 << 20;
 
 /// Returns the text of the file at `path`.
 ///
 /// # Errors
-/// As of the system, and if it is too large or no text.
+/// If the file cannot be read, is too large, or is not text.
 pub(crate) fn read(path: &str) -> io::Result<String> {
     text_of(File::open(path)?)
 }
@@ -25,7 +25,7 @@ pub(crate) fn read(path: &str) -> io::Result<String> {
 /// Returns the text of the file at `path`, or of standard input if it is `-`.
 ///
 /// # Errors
-/// As [`read`].
+/// The errors of [`read`].
 pub(crate) fn read_or_stdin(path: &str) -> io::Result<String> {
     if path == "-" { text_of(io::stdin()) } else { read(path) }
 }
@@ -52,10 +52,10 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
     String::from_utf16(&units).ok().filter(|_| rest.is_empty())
 }
 
-/// Writes `text` to the output file that was named, or to stdout if none was.
+/// Writes `text` to the output file, or to stdout if there is none.
 ///
 /// # Errors
-/// As [`OutputFile::write`], and if stdout is closed.
+/// The errors of [`OutputFile::write`], and if stdout is closed.
 pub(crate) fn write_or_print(output: Option<OutputFile<'_>>, text: &str) -> anyhow::Result<()> {
     match output {
         Some(output) => Ok(output.write(text.as_bytes())?),

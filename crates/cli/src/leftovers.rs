@@ -1,10 +1,10 @@
-//! Leftovers of killed plumb processes on this machine, and who puts them back.
+//! Leftovers of killed plumb processes on this machine, and their restoration.
 //!
-//! A run leaves settings that it changed, instances of the kernel's tracing and files for the log of a
-//! cache; a server leaves block devices and its control socket. A command that changes something puts back
-//! first what runs left; any other command only says what is there. `plumb restore` puts back everything.
-//! Nothing of a living process is ever touched: each kind has its own way to tell a dead owner, which is a
-//! lock, a process number or a connection.
+//! A killed run leaves changed settings, instances of the kernel's tracing, and files for the log of a cache;
+//! a killed server leaves block devices and its control socket. A command that changes something first
+//! restores the leftovers of runs; other commands only report them. `plumb restore` restores everything.
+//! Leftovers of living processes are never touched: each kind identifies a dead owner by a lock, a process
+//! number or a connection.
 
 use plumb_block::{FailureKind, in_one_line};
 use plumb_caches::LeftFiles;
@@ -22,12 +22,12 @@ use plumb_trial::TrialError;
 use crate::exit::Exit;
 use crate::{setting_machine, terminal};
 
-/// Choice between putting back and looking.
+/// Choice between restoring and listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Attempt {
-    /// Nothing is changed.
+    /// Only list; nothing is changed.
     Look,
-    /// Everything is put back that can be.
+    /// Restore everything that can be restored.
     PutBack,
 }
 
@@ -43,7 +43,7 @@ fn failed(kind: Kind, name: impl Into<String>, error: &(dyn std::error::Error + 
     Leftover { because: Some(in_one_line(error)), ..leftover(kind, name, Outcome::Failed) }
 }
 
-/// Makes the leftover of what an attempt to put it back returned.
+/// Converts the result of an attempt to restore.
 fn after<E: std::error::Error + 'static>(kind: Kind, name: String, attempt: Result<(), E>) -> Leftover {
     match attempt {
         Ok(()) => leftover(kind, name, Outcome::PutBack),
@@ -51,7 +51,7 @@ fn after<E: std::error::Error + 'static>(kind: Kind, name: String, attempt: Resu
     }
 }
 
-/// Puts back what killed runs left, and says so. No failure keeps a command from its work.
+/// Restores the leftovers of killed runs, and reports that. A failure does not stop the command.
 pub(crate) fn put_back_runs() {
     let left = of_runs(Attempt::PutBack);
     let (unseen, left): (Vec<&Leftover>, Vec<&Leftover>) = left.iter().partition(|left| is_unseen(left));
@@ -67,17 +67,17 @@ pub(crate) fn put_back_runs() {
     }
 }
 
-/// Says in one line what killed runs left, if they left anything that a user would miss.
+/// Reports leftovers of killed runs in one line, if there are any.
 pub(crate) fn tell_of_runs() {
     say_left(&of_runs(Attempt::Look));
 }
 
-/// Says in one line what killed servers left, if they left a block device.
+/// Reports block devices of killed servers in one line, if there are any.
 pub(crate) fn tell_of_servers() {
     say_left(&block_devices(Attempt::Look));
 }
 
-/// Returns whether this stands for records that cannot be listed, of which nothing is known to be left.
+/// Returns true if this entry stands for records that cannot be listed; there may be no leftovers.
 fn is_unseen(left: &Leftover) -> bool {
     left.outcome == Outcome::Failed && left.name == setting_machine::records().display().to_string()
 }
@@ -101,11 +101,11 @@ fn say_left(left: &[Leftover]) {
     terminal::say(&format!("plumb: a killed plumb left {all}: `plumb restore` {verb} {what}"));
 }
 
-/// Returns everything that killed processes left, as far as this user may see it.
+/// Returns all leftovers of killed processes that this user can see.
 pub(crate) fn all(attempt: Attempt) -> Vec<Leftover> {
     let mut all = of_runs(attempt);
     let devices = block_devices(attempt);
-    // While a device of a killed server stays, its socket says what kind of server that was.
+    // While the device of a killed server stays, its socket is kept as the evidence of the kind of server.
     let stays = devices.iter().any(|device| device.outcome != Outcome::PutBack);
     all.extend(devices);
     all.extend(control_sockets(if stays { Attempt::Look } else { attempt }));
@@ -145,9 +145,9 @@ fn settings(attempt: Attempt) -> Vec<Leftover> {
     records.into_iter().map(each).collect()
 }
 
-/// Returns the files of logs of caches whose maker was killed before a configuration named them.
+/// Returns the files of unfinished logs, created by a killed process and named by no configuration.
 fn unfinished_logs(attempt: Attempt) -> Vec<Leftover> {
-    // A state directory that cannot be listed is told with the settings, whose records are there too.
+    // The state directory also has the records of settings, so `settings` reports that it cannot be listed.
     let left = LeftFiles::all(&plumb_caches::directory()).unwrap_or_default();
     let each = |left: LeftFiles| match attempt {
         Attempt::Look => leftover(Kind::UnfinishedLog, left.words(), Outcome::Left),
@@ -156,7 +156,7 @@ fn unfinished_logs(attempt: Attempt) -> Vec<Leftover> {
     left.into_iter().map(each).collect()
 }
 
-/// Returns the block devices of dead servers. Only root makes such, and only root may look.
+/// Returns the block devices of killed servers. Only root can create or list them.
 fn block_devices(attempt: Attempt) -> Vec<Leftover> {
     if !rustix::process::geteuid().is_root() {
         return Vec::new();
@@ -173,7 +173,7 @@ fn of_servers(
     sweep: impl FnOnce() -> Result<attach::Swept, plumb_serve::ExportError>,
 ) -> Vec<Leftover> {
     let swept = match left {
-        // Where nothing is left no directory is made to look for it.
+        // With nothing to remove, a sweep would only create its directory.
         Ok(left) if attempt == Attempt::Look || left.is_empty() => {
             return left.into_iter().map(|name| leftover(kind, name, Outcome::Left)).collect();
         }
@@ -188,7 +188,7 @@ fn of_servers(
     }
 }
 
-/// Returns the control sockets on which nobody listens, of drives, caches and proofs.
+/// Returns the control sockets of drives, caches and proofs without a server.
 fn control_sockets(attempt: Attempt) -> Vec<Leftover> {
     let drives = places::run();
     let mut all = Vec::new();
@@ -205,8 +205,7 @@ fn control_sockets(attempt: Attempt) -> Vec<Leftover> {
     all
 }
 
-/// Returns the exit code of an attempt that ended so: what stays in use was refused, what is only listed is a
-/// finding.
+/// Returns the exit code for these leftovers: one in use is a refusal, one that is only listed is a finding.
 pub(crate) fn exit_of(left: &[Leftover]) -> Exit {
     left.iter().fold(Exit::Done, |exit, left| {
         exit.and(match left.outcome {

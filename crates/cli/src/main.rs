@@ -1,4 +1,7 @@
-//! The `plumb` binary: parses the arguments, runs a command, ends with its exit code.
+//! The `plumb` binary: parses the arguments, runs a command, and ends with its exit code. Leftovers of killed
+//! processes are restored or reported before the command runs.
+//!
+//! A command converts its arguments, calls the library crates, and prints a document of `plumb_report`.
 
 mod arguments;
 mod command;
@@ -34,7 +37,8 @@ fn run() -> anyhow::Result<Exit> {
         Effect::Reads => leftovers::tell_of_runs(),
         Effect::Own => {}
     }
-    // A command that removes what a killed server left says so itself: only the rest is told.
+    // A command that removes leftovers of servers reports them itself, so only the rest is reported
+    // afterwards.
     let (tells, clears_up) = (effect != Effect::Own, command.clears_up_after_servers());
     if tells && !clears_up {
         leftovers::tell_of_servers();

@@ -1,4 +1,4 @@
-//! plumb's own options in a command line of another program: the same that `plumb load` takes.
+//! plumb's own options in a command line of another program: the options of `plumb load`.
 
 use clap::{ArgAction, Args, Command, FromArgMatches};
 
@@ -10,7 +10,7 @@ fn known() -> Command {
     OwnArguments::augment_args(Command::new("plumb").no_binary_name(true).disable_help_flag(true))
 }
 
-/// Returns the own options of `arguments`, and the others in their order.
+/// Splits `arguments` into plumb's own options and the others, in their order.
 ///
 /// # Errors
 /// If an option lacks its value, or contradicts another.
@@ -24,7 +24,7 @@ pub(crate) fn take(arguments: &[String]) -> Result<(OwnArguments, Vec<String>), 
         let long = name.strip_prefix("--");
         let option = known.get_arguments().find(|option| long.is_some() && option.get_long() == long);
         let takes_value = option.is_some_and(|option| !matches!(option.get_action(), ArgAction::SetTrue));
-        // A flag with a value is an option of the other program.
+        // A flag with a value belongs to the other program.
         if option.is_none() || (value.is_some() && !takes_value) {
             rest.push(argument.clone());
             continue;
@@ -36,7 +36,7 @@ pub(crate) fn take(arguments: &[String]) -> Result<(OwnArguments, Vec<String>), 
     Ok((OwnArguments::from_arg_matches(&matches)?, rest))
 }
 
-/// Prints the usage of another program, and plumb's own options.
+/// Prints the usage of the other program and plumb's own options.
 pub(crate) fn usage(of_program: &str) -> anyhow::Result<Exit> {
     terminal::print(&format!("{}\n\n{}", of_program.trim_end(), help()))?;
     Ok(Exit::Done)
@@ -63,7 +63,7 @@ mod tests {
         assert!(own.overwrite && own.printed.format.is_none());
         assert_eq!(own.destroy, strings(&["S1", "S2"]));
         assert_eq!(own.recording.out, Some("d".into()));
-        // With a value it is an option of fio.
+        // An option with a value belongs to fio.
         assert_eq!(take(&strings(&["--overwrite=1"])).unwrap().1, strings(&["--overwrite=1"]));
         assert!(take(&strings(&["--destroy"])).is_err());
         assert!(take(&strings(&["--no-record", "--out", "d"])).is_err());

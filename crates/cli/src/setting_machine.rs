@@ -1,4 +1,4 @@
-//! The machine on which levels of comparisons are set and put back.
+//! Access to this machine for comparisons that set its levels and restore it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use plumb_policy::gateway::LiveGateway;
 use plumb_state::places;
 use plumb_trial::TrialError;
 
-/// Returns this machine, now.
+/// Returns this machine in its present state.
 pub(crate) fn this() -> Result<Arc<setting::Machine>, TrialError> {
     let claims =
         Claims::load(Path::new(places::CLAIMS)).map_err(|error| TrialError::usage(in_one_line(&error)))?;
@@ -24,7 +24,7 @@ pub(crate) fn this() -> Result<Arc<setting::Machine>, TrialError> {
     }))
 }
 
-/// Returns the directory of the records of what is to be put back: beside the configurations of caches.
+/// Returns the directory with the records of settings to restore, in the state directory.
 pub(crate) fn records() -> PathBuf {
     places::state().join("restore")
 }

@@ -1,9 +1,9 @@
-//! Ctrl-C, SIGTERM and SIGHUP: ordinary events. The first asks the work to stop and keep what it has; it is
-//! the work that looks at the flag.
+//! Handling of Ctrl-C, SIGTERM and SIGHUP. The first signal sets a flag; the work polls the flag, stops, and
+//! keeps its results.
 //!
-//! One wish to stop may come as several signals at once: timeout(1) tells its child and then its group, a
-//! terminal that closes sends SIGHUP beside what the shell sends. So a signal soon after the first is the
-//! same one.
+//! One request to stop may arrive as several signals: timeout(1) signals its child and then its process
+//! group, and a closing terminal sends SIGHUP beside the shell. So a signal shortly after the first counts as
+//! the same request.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -17,41 +17,41 @@ use signal_hook::iterator::Signals;
 
 use crate::terminal;
 
-/// How soon after another a signal is no other.
+/// Time within which further signals count as the same request.
 const SAME_WITHIN: Nanos = Nanos::secs(1);
 
-/// Line that is said when a signal ends the process at once.
+/// Message for a signal that ends the process at once.
 static LAST_WORDS: OnceLock<String> = OnceLock::new();
 
-/// Has a signal that ends the process at once say first what `leaves` this machine changed. The first call
-/// counts.
+/// Sets the message for a signal that ends the process at once; `leaves` names what stays changed on the
+/// machine. Only the first call has an effect.
 pub(crate) fn say_at_once(leaves: &str) {
     LAST_WORDS.get_or_init(|| format!("plumb: ended at once: {leaves}"));
 }
 
-/// Returns a flag that becomes true at the first signal. One that comes more than a second later ends the
-/// process at once, for when a device hangs; where the test file has a name (not on ext4, xfs, tmpfs) it then
-/// stays.
+/// Returns a flag that becomes true at the first signal. A signal more than a second later ends the process
+/// at once, in case a device hangs. A test file with a name (on file systems other than ext4, xfs and tmpfs)
+/// then stays.
 pub(crate) fn on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     watch(vec![Arc::clone(&stop)])?;
     Ok(stop)
 }
 
-/// Returns two flags, for whoever waits for others before it stops: the first becomes true at the first
-/// signal, the second at the second signal, which asks not to wait, and the third ends the process.
+/// Returns two flags for work that waits for its clients before it stops. The first signal sets the first
+/// flag; the second signal, which requests not to wait, sets the second flag; the third ends the process.
 pub(crate) fn on_signals_twice() -> anyhow::Result<[Arc<AtomicBool>; 2]> {
     let flags = [false, false].map(|flag| Arc::new(AtomicBool::new(flag)));
     watch(flags.to_vec())?;
     Ok(flags)
 }
 
-/// Has each signal that is another than the one before set the next of the flags, and the one after the last
-/// end the process.
+/// Sets the next of the flags at each distinct signal, and ends the process at the one after the last.
 fn watch(flags: Vec<Arc<AtomicBool>>) -> anyhow::Result<()> {
     let all = [SIGINT, SIGTERM, SIGHUP];
     let mut signals = Signals::new(all).context("cannot watch for signals")?;
-    // The kernel may give a signal to a thread that has descriptors of its own and cannot tell the one below.
+    // The kernel may deliver a signal to a thread with a file descriptor table of its own, from which the
+    // pipe of `signals` cannot be written.
     let first = flags.first().into_iter().flat_map(|flag| all.map(|signal| (signal, Arc::clone(flag))));
     for (signal, flag) in first {
         signal_hook::flag::register(signal, flag).context("cannot watch for signals")?;
@@ -75,7 +75,7 @@ fn watch(flags: Vec<Arc<AtomicBool>>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes a file size limit (`ulimit -f`) an error of the write that meets it, not the end of the process.
+/// Makes a file size limit (`ulimit -f`) fail the write that exceeds it, rather than end the process.
 /// Programs that this one starts are not affected.
 pub(crate) fn outlive_size_limit() -> anyhow::Result<()> {
     signal_hook::flag::register(Signal::XFSZ.as_raw(), Arc::new(AtomicBool::new(false)))
@@ -83,15 +83,15 @@ pub(crate) fn outlive_size_limit() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// When the last signal came that was another than the one before.
+/// Time of the last distinct signal.
 #[derive(Debug, Default)]
 struct LastSignal {
     last: Option<Nanos>,
 }
 
 impl LastSignal {
-    /// Returns true if a signal that comes `now` is the first, or another than the last, for which that was
-    /// not enough.
+    /// Returns true if a signal at `now` is a distinct request: the first, or late enough after the last
+    /// distinct one.
     fn is_another(&mut self, now: Nanos) -> bool {
         let is_another = self.last.is_none_or(|last| now.since(last) > SAME_WITHIN);
         if is_another {
@@ -120,7 +120,8 @@ mod tests {
         for second in 0..3_u64 {
             let at = |millis| Nanos::millis(second * 1001 + millis);
             assert!(heard.is_another(at(0)), "second {second}");
-            // Counted from the first of them: whoever holds Ctrl-C down is heard.
+            // The time counts from the first signal of a request, so holding Ctrl-C down is a new request
+            // each second.
             for after in [0, 1, 400, 1000] {
                 assert!(!heard.is_another(at(after)), "second {second}, {after} ms");
             }

@@ -1,4 +1,4 @@
-//! `--strict`: which exit code an unknown gets (docs/OUTCOMES.md).
+//! The option `--strict`: exit code of an unknown result (docs/OUTCOMES.md).
 
 use clap::Args;
 

@@ -1,4 +1,5 @@
-//! Inputs of a run from outside: the time of day, a seed, where runs are kept, and what the machine is.
+//! Inputs of a run from outside: time of day, default seed, place of recordings, and properties of the
+//! machine.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -12,10 +13,10 @@ use plumb_state::places;
 
 use crate::arguments::running::RecordingArguments;
 
-/// Directory of the processors.
+/// sysfs directory of the processors.
 const PROCESSORS: &str = "/sys/devices/system/cpu";
 
-/// Returns where a run of `command` that begins now is to be kept. The names of directories sort by time.
+/// Returns the place of the recording of `command`, which begins now. Default directory names sort by time.
 pub(crate) fn out(typed: &RecordingArguments, command: &str) -> Out {
     match &typed.out {
         Some(path) => Out::At { path: path.clone(), replace: typed.replace },
@@ -27,7 +28,7 @@ pub(crate) fn out(typed: &RecordingArguments, command: &str) -> Out {
     }
 }
 
-/// Returns the newest run that was kept without being told where, and that measured something.
+/// Returns the newest run in the default directories that has a result.
 pub(crate) fn newest_run() -> Option<PathBuf> {
     let runs = |parent: PathBuf| {
         let entries = std::fs::read_dir(parent).ok()?;
@@ -35,17 +36,17 @@ pub(crate) fn newest_run() -> Option<PathBuf> {
         runs.sort();
         runs.into_iter().rfind(|run| matches!(RunContents::open(run), Ok(Some(_))))
     };
-    // Among temporary files may be those of other people.
+    // The third directory is shared by all users, so its runs may be those of others.
     places::runs().into_iter().take(2).find_map(runs)
 }
 
-/// Returns the time of day by RFC 3339 in UTC, to the second.
+/// Returns the time of day in RFC 3339 format, in UTC, to the second.
 pub(crate) fn time_of_day() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Returns a different seed for each run, and the same for all of one: levels that are compared draw the same
-/// offsets. It is recorded, so any run can be repeated.
+/// Returns a seed that differs between runs but is constant within a run, so that compared levels draw the
+/// same offsets. It is recorded, so any run can be repeated.
 pub(crate) fn seed_from_clock() -> u64 {
     static SEED: OnceLock<u64> = OnceLock::new();
     *SEED.get_or_init(|| unix_time().0)
@@ -56,18 +57,18 @@ pub(crate) fn argv() -> Vec<String> {
     std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect()
 }
 
-/// Returns the time since the machine started, in milliseconds.
+/// Returns the time since boot in milliseconds.
 fn uptime_ms(tree: &dyn Tree) -> Option<u64> {
     let seconds: f64 = tree.text("/proc/uptime").ok()?.split_ascii_whitespace().next()?.parse().ok()?;
     Some((seconds * 1000.0) as u64)
 }
 
-/// Returns where the processors are that say so, by number.
+/// Returns the places of those processors whose topology is known, by number.
 fn topology(tree: &dyn Tree) -> Vec<ProcessorPlace> {
     let place = |number: u32| {
         let processor = format!("{PROCESSORS}/cpu{number}");
         let read = |name: &str| tree.text(&format!("{processor}/topology/{name}")).ok()?.parse().ok();
-        // Without memory nodes all of it is one.
+        // Without NUMA nodes, all memory is node 0.
         let names = tree.list(&processor).unwrap_or_default();
         let node = names.iter().find_map(|name| name.strip_prefix("node")?.parse().ok()).unwrap_or(0);
         Some(ProcessorPlace { number, core: read("core_id")?, socket: read("physical_package_id")?, node })
@@ -79,7 +80,7 @@ fn topology(tree: &dyn Tree) -> Vec<ProcessorPlace> {
     places
 }
 
-/// Returns the machine, as far as a dialect must know it.
+/// Returns the properties of the machine that dialects need.
 pub(crate) fn machine(started_at: &str) -> Machine {
     let started_unix_ms = unix_time().0 / 1_000_000;
     let started_unix = started_unix_ms / 1000;
@@ -102,7 +103,7 @@ pub(crate) fn machine(started_at: &str) -> Machine {
     }
 }
 
-/// Returns when this program was made: the time of its file.
+/// Returns the date of this program: the modification time of its file.
 fn program_date() -> Option<String> {
     let made = std::fs::metadata(std::env::current_exe().ok()?).ok()?.modified().ok()?;
     Some(jiff::Timestamp::try_from(made).ok()?.strftime("%Y/%m/%d").to_string())

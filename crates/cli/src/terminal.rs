@@ -1,4 +1,4 @@
-//! Results on stdout, with what the failure to write them is called.
+//! Output to stdout and stderr, with errors that name the stream.
 
 use anyhow::Context;
 use plumb_linux::descriptors::lacks_stdout;
@@ -11,23 +11,23 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     streams::print(text).context("cannot write to stdout")
 }
 
-/// Writes a document to stdout as `format`, text as `style` has it.
+/// Writes a document to stdout as `format`; text in this style.
 pub(crate) fn show<'a>(of: impl Into<RenderInput<'a>>, format: Format, style: Style) -> anyhow::Result<()> {
     print(&render(of, format, style)?)
 }
 
-/// Writes how something is, or what a command did, to stdout as `format`.
+/// Writes a status document to stdout as `format`.
 pub(crate) fn show_status(of: &dyn StatusDocument, format: Format) -> anyhow::Result<()> {
     show(RenderInput::Status(of), format, style())
 }
 
-/// Says why something ended early, and whether `results` until then, which were shown, are recorded too.
+/// Prints why something ended early, and whether the interim `results`, which were shown, are also recorded.
 pub(crate) fn say_so_far(why: &str, results: &str, is_recorded: bool) {
     let kept = if is_recorded { "kept" } else { "shown, but not recorded" };
     say(&format!("plumb: {why}; {results} are {kept}"));
 }
 
-/// Says where the page of a run directory is, if there is one.
+/// Prints the path of the HTML report in a run directory, if there is one.
 pub(crate) fn say_report(directory: Option<&String>) {
     directory
         .iter()

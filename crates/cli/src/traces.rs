@@ -1,4 +1,4 @@
-//! Traces that a scenario names: read, and put in their jobs, before anything is opened.
+//! Traces named by a scenario, which are read and assigned to their jobs before anything is opened.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -11,13 +11,13 @@ use plumb_workload::{Replay, Trace};
 
 use crate::exit::{Refusal, refuse_if, usage};
 
-/// How much of a trace is read at once.
+/// Size of the read buffer, in bytes.
 const CHUNK: usize = 256 << 10;
 
-/// Returns the request with its traces read: each job that names one has the targets of its events.
+/// Reads the traces of a request. Each job with a trace then has the targets of the trace's events.
 ///
 /// # Errors
-/// If a trace cannot be read or is broken, or does not suit its job.
+/// If a trace cannot be read, is invalid, or does not suit its job.
 pub(crate) fn read(mut request: Request) -> Result<Request, Refusal> {
     request.scenario.validate().map_err(usage)?;
     for (span_number, span) in request.scenario.spans.iter_mut().enumerate() {
@@ -32,10 +32,10 @@ pub(crate) fn read(mut request: Request) -> Result<Request, Refusal> {
     Ok(request)
 }
 
-/// Returns the trace at `path`; of the run directory of an observation, the requests that it has kept.
+/// Reads the trace at `path`, which may be the run directory of an observation with kept requests.
 ///
 /// # Errors
-/// If it cannot be read or is broken.
+/// If the trace cannot be read or is invalid.
 pub(crate) fn named(path: &str) -> Result<Trace, Refusal> {
     let kept = Path::new(path).join(FILE_NAME);
     let is_run = Path::new(path).is_dir();

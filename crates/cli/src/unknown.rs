@@ -1,5 +1,5 @@
-//! Command lines that cannot be taken: the words of other programs are answered with plumb's own, and a slip
-//! of the fingers leads nobody to an option that takes data away.
+//! Handling of invalid command lines: options of other programs are answered with plumb's equivalents, and a
+//! typing error never leads to the suggestion of a destructive option.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory as _, FromArgMatches as _};
@@ -9,14 +9,14 @@ use crate::arguments::Arguments;
 use crate::help::{self, Form};
 use crate::surroundings::argv;
 
-/// Returns the arguments of this process.
+/// Parses the arguments of this process.
 ///
 /// # Errors
-/// What clap has to say, help and version too.
+/// Returns the output of clap, which includes help and version.
 pub(crate) fn parse() -> Result<Arguments, clap::Error> {
     let typed = argv();
     let parsed = match parsed_by(Arguments::command()) {
-        // Reading the pages of help takes longer than parsing, so only those who ask for help wait for it.
+        // Reading the help pages takes longer than parsing, so they are read only if help is requested.
         Err(error) if shows_help(error.kind()) => parsed_by(help::command(Form::typed(&typed))),
         parsed => parsed,
     };
@@ -38,11 +38,11 @@ fn explained(mut error: clap::Error, typed: &[String]) -> clap::Error {
         && !plumb_dialect::may_be_suggested(near)
     {
         error.remove(ContextKind::SuggestedArg);
-        // The usage line was made for the suggestion.
+        // The usage line belongs to the suggestion.
         error.remove(ContextKind::Usage);
     }
     if error.kind() == ErrorKind::UnknownArgument {
-        // No target begins with dashes, so the advice to pass the word as one helps nobody.
+        // clap suggests passing the word as a value, but no target begins with dashes.
         error.remove(ContextKind::Suggested);
         if let Some(tip) = other_commands(&error) {
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
@@ -58,7 +58,7 @@ fn explained(mut error: clap::Error, typed: &[String]) -> clap::Error {
     clap::Error::raw(error.kind(), format!("{said}{help}"))
 }
 
-/// Returns a tip that names the commands which have the option that was not expected.
+/// Returns a tip that names the commands with the unexpected option.
 fn other_commands(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else { return None };
     let long = typed.strip_prefix("--")?;

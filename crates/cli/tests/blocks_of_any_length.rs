@@ -1,4 +1,5 @@
-//! Blocks that are no multiple of a sector, as databases and the well-known lines of other tools write them.
+//! Tests of block sizes that are not a multiple of a sector, which databases and well-known fio command lines
+//! use.
 
 use std::process::Command;
 
@@ -6,14 +7,14 @@ use crate::common::said;
 use crate::load_support::{Place, stderr};
 use serde_json::Value;
 
-/// How many whole blocks of 2300 bytes there are in 22 MiB.
+/// Number of whole blocks of 2300 bytes in 22 MiB.
 const ETCD_WRITES: u64 = (22 << 20) / 2300;
 
 fn ios(document: &Value, part: &str) -> u64 {
     document["targets"][0][part]["ios"].as_u64().unwrap()
 }
 
-/// Returns how many of each call a command makes, as strace counts them; `None` without strace.
+/// Returns the numbers of writes and of fdatasyncs of a command, counted by strace; `None` without strace.
 fn calls(command: &mut Command) -> Option<(u64, u64)> {
     let counts = tempfile::NamedTempFile::new().unwrap();
     let traced = Command::new("strace")
@@ -30,7 +31,7 @@ fn calls(command: &mut Command) -> Option<(u64, u64)> {
         let line = text.lines().find(|line| line.split_whitespace().next() == Some(name));
         line.map_or(0, |line| line.split_whitespace().nth(1).unwrap().parse().unwrap())
     };
-    // The sync engine of fio seeks and writes.
+    // fio's sync engine seeks and writes.
     Some((of("write") + of("pwrite64") + of("pwritev2"), of("fdatasync")))
 }
 
@@ -39,7 +40,7 @@ fn the_etcd_line_writes_and_syncs_as_often_as_fio_does() {
     let typed = "--name=etcd --rw=write --ioengine=sync --fdatasync=1 --size=22m --bs=2300 --directory=.";
     let place = Place::new();
     let document = place.json(&format!("fio {typed}"), 0);
-    // A sync comes after the last write too, since the size is no multiple of the block.
+    // The size is not a multiple of the block, so the last write is also followed by a sync.
     assert_eq!((ios(&document, "write"), ios(&document, "sync")), (ETCD_WRITES, ETCD_WRITES));
     assert_eq!(document["targets"][0]["write"]["bytes"], ETCD_WRITES * 2300);
     assert_eq!(std::fs::metadata(place.path("etcd.0.0")).unwrap().len(), 22 << 20);
@@ -48,7 +49,7 @@ fn the_etcd_line_writes_and_syncs_as_often_as_fio_does() {
     let Some((writes, syncs)) = calls(&mut fio) else {
         return plumb_testkit::skip("neither strace nor fio to compare with");
     };
-    // Beside them fio writes its words and lays nothing out: the file is there.
+    // fio's other writes are its output; it lays out nothing, because the file exists.
     assert!((ETCD_WRITES..ETCD_WRITES + 500).contains(&writes), "fio made {writes} writes");
     assert_eq!(syncs, ETCD_WRITES, "those of fio");
 }

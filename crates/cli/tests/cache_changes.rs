@@ -1,5 +1,5 @@
-//! Tests of changes to the log of a cache: a device that is replaced, and more room; while it is served and
-//! while it is not, and everything that was written is there afterwards.
+//! Tests of changes to the log of a cache, served or not: replacing a leg, and growing. All data that was
+//! written is there afterwards.
 
 use serde_json::Value;
 
@@ -13,8 +13,7 @@ fn load(place: &Place, uri: &str, arguments: &[&str]) {
     assert_eq!(verified["read"]["errors"], 0, "{verified}");
 }
 
-/// Writes until the log has more than a thousand records, and ends the server as a crash does. The cache
-/// [`SLEEPS`].
+/// Writes until the log has more than a thousand records, and kills the server. The cache [`SLEEPS`].
 fn crash_with_records(place: &Place, server: Server) {
     load(place, &server.uri(), &["--write", "100", "--block-size", "4K", "--sync-every", "64"]);
     assert!(place.cache(&["status", &place.name])["counts"]["records"].as_f64() > Some(1000.0));
@@ -45,7 +44,7 @@ fn a_leg_is_replaced_and_the_log_grows_and_nothing_is_lost() {
     holds("cache-status", &grown);
     assert!(grown["log_size"].as_u64() >= Some(before + (24 << 20)), "{grown}");
     assert_eq!(grown["size"], 96 << 20);
-    // State after an order that was interrupted while the server carried it out.
+    // Repeating an order that was interrupted while the server executed it.
     let again = place.try_cache(&["grow", name, "--size", "96M"]);
     assert_eq!(again.status.code(), Some(0), "{}", said(&again));
     assert!(said(&again).contains("already so large"), "{}", said(&again));
@@ -60,7 +59,7 @@ fn a_leg_is_replaced_and_the_log_grows_and_nothing_is_lost() {
     place.cache(&["stop", name]);
     assert_eq!(server.wait(), Some(0));
     assert_eq!(place.cache(&["grow", name, "--size", "96M"])["size"], 96 << 20);
-    // The first leg is gone: what only the second had time to be copied is all that there is.
+    // With the first leg gone, only data that was already copied to the second remains.
     std::fs::remove_file(place.path("log")).unwrap();
     let replaced = place.cache(&["replace-leg", name, "--lost", "0", "--log", "log4"]);
     assert_eq!(states(&replaced), ["live", "live"]);
@@ -71,8 +70,8 @@ fn a_leg_is_replaced_and_the_log_grows_and_nothing_is_lost() {
     place.cache(&["detach", name]);
 }
 
-/// A log that does not grow leaves its files as they were; one whose server was killed after they were made
-/// longer opens, and grows.
+/// Growth that fails restores the length of the files. If the server is killed after it extended them, the
+/// cache opens and can grow.
 #[test]
 fn files_are_as_long_as_before_if_the_log_does_not_grow() {
     let place = Place::new(8 << 20);
@@ -90,7 +89,7 @@ fn files_are_as_long_as_before_if_the_log_does_not_grow() {
         assert_eq!(place.cache(&["status", name])["size"], 64 << 20, "{size}");
     };
     let server = place.serve();
-    // Less than a segment more; more than the other device has.
+    // Growth by less than a segment, and beyond the size of the other device.
     refused("67117056", "cannot be made smaller");
     refused("96M", "make it larger first");
     load(&place, &server.uri(), &["--write", "100", "--random", "--verify"]);
@@ -105,10 +104,10 @@ fn files_are_as_long_as_before_if_the_log_does_not_grow() {
     place.cache(&["detach", name]);
 }
 
-/// The disk with the configuration is gone: the devices of the cache are not.
+/// The configuration of the cache is lost; its devices are not.
 #[test]
 fn a_cache_is_known_again_by_its_devices() {
-    // A file that ends within a block.
+    // The file ends within a block.
     let place = Place::new((32 << 20) + 100);
     place.create(&["--log", "log2"]);
     let server = place.serve();
@@ -126,7 +125,7 @@ fn a_cache_is_known_again_by_its_devices() {
     assert_eq!(alone.status.code(), Some(0), "{}", said(&alone));
     let serve = ["serve", &place.name, "--nbd", "other.sock"];
     refused(&place, &serve, 4, &["may hold data that no other has", "--degraded"]);
-    // The cache is known by this name, and its devices by the paths that they have now.
+    // The name of the cache is known, with the present paths of its devices.
     let again = adopt(&["--log", "log2", "--log", "log"]);
     assert_eq!(document(&again)["mode"], "ordered", "{}", said(&again));
     let other = ["adopt", "--name", "other", "--backing", "backing", "--log", "log", "--log", "log2"];
@@ -145,8 +144,8 @@ fn a_cache_is_known_again_by_its_devices() {
     place.cache(&["detach", &place.name]);
 }
 
-/// A block of the log that cannot be read: what it held is named, and the cache is not detached until it is
-/// given up or written again.
+/// A block of the log is unreadable: the lost data is named, and the cache refuses to detach until it is
+/// given up or overwritten.
 #[test]
 fn what_the_log_cannot_read_is_named_and_given_up_only_on_demand() {
     let place = Place::new(8 << 20);
@@ -156,7 +155,7 @@ fn what_the_log_cannot_read_is_named_and_given_up_only_on_demand() {
     load(&place, &server.uri(), &["--write", "100", "--block-size", "4K", "--sync-every", "64"]);
     server.kill();
     let mut log = std::fs::read(place.path("log")).unwrap();
-    // In the payload of many records, and not of the last, which need not be durable.
+    // The damage is in the payloads of many records, but not of the last one, which may not be durable.
     let headers = (0..log.len()).step_by(4096).filter(|at| log[*at..].starts_with(b"plumbrec"));
     headers.take(100).collect::<Vec<_>>().into_iter().for_each(|header| log[header + 5000] ^= 1);
     std::fs::write(place.path("log"), &log).unwrap();
@@ -178,8 +177,7 @@ fn what_the_log_cannot_read_is_named_and_given_up_only_on_demand() {
     place.cache(&["detach", name, "--give-up-unreadable", uuid]);
 }
 
-/// Checks that what one device of a mirrored log has lost is a finding until recovery has mended it; what
-/// both have lost remains one.
+/// Damage on one leg of a mirror is a finding until recovery repairs it; damage on both legs stays a finding.
 #[test]
 fn verifying_finds_what_a_device_of_the_log_has_lost() {
     let place = Place::new(8 << 20);
@@ -190,8 +188,7 @@ fn verifying_finds_what_a_device_of_the_log_has_lost() {
         let mut log = std::fs::read(place.path(name)).unwrap();
         let headers: Vec<_> =
             (0..log.len()).step_by(4096).filter(|at| log[*at..].starts_with(b"plumbrec")).collect();
-        // Neither of the first, which the log lets go of first, nor of the last, which need not be durable.
-        // Some were overwritten since.
+        // The first records are freed first, the last may not be durable, and some were overwritten since.
         let middle = &headers[headers.len() / 4..headers.len() / 4 * 3];
         middle.iter().for_each(|header| log[header + 5000] ^= 1);
         std::fs::write(place.path(name), &log).unwrap();
@@ -230,7 +227,7 @@ fn verifying_finds_what_a_device_of_the_log_has_lost() {
     );
 }
 
-/// A log that ends before what was durable is refused, and kept up to there only by whoever names the cache.
+/// A log that ends before a durable record is refused; giving up the rest requires the UUID of the cache.
 #[test]
 fn a_log_that_lost_durable_records_is_kept_up_to_there_on_demand() {
     let place = Place::new(8 << 20);

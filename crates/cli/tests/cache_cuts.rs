@@ -1,9 +1,8 @@
-//! The power of everything goes in the middle of a real workload: of the drive with the log and of the slow
-//! disk behind it, which both have a volatile cache, and with them the server of the cache. What was synced
-//! is there when drives, cache and file system are brought up again: files and SQLite on ext4 and xfs,
-//! PostgreSQL on ext4.
+//! Tests that cut all power in the middle of a real workload: of the drive with the log, of the backing
+//! drive, which both have a volatile cache, and of the cache's server. Synced data must be there after
+//! recovery: of files and SQLite on ext4 and xfs, and of PostgreSQL on ext4.
 //!
-//! `PLUMB_CACHE_CUTS` says how many cuts each test makes, `PLUMB_SEED` the seed of the first; a failure names
+//! `PLUMB_CACHE_CUTS` is the number of cuts per test, `PLUMB_SEED` the seed of the first; a failure prints
 //! its seed.
 
 use std::path::Path;
@@ -16,13 +15,13 @@ use crate::drive_cuts::{
 };
 use crate::drive_support::{Kind, MountedFileSystem, Server as Drive, cannot_attach, run};
 
-/// Number of cuts that a test makes unless it is told.
+/// Default number of cuts per test.
 const CUTS: u64 = 4;
-/// A file system lives through so many of them.
+/// Number of cuts that a file system endures.
 const CUTS_PER_STACK: u64 = 5;
 const PROGRAMS: [&str; 5] = ["mkfs.ext4", "mkfs.xfs", "mount", "losetup", PYTHON];
 
-/// Two drives, a cache over them, and a file system on that.
+/// Two drives, a cache over them, and a file system on the cache.
 struct Stack {
     log: Drive,
     backing: Drive,
@@ -60,8 +59,8 @@ impl Stack {
         mounted.unwrap_or_else(|said| panic!("seed {}: {}: {said}", self.seed, self.kind.word()))
     }
 
-    /// Cuts all of it while `workload` runs: the log's drive at a moment of its own, the other drive and the
-    /// server once that is seen.
+    /// Cuts everything while `workload` runs: first the log's drive at a random moment, then the other drive
+    /// and the server as soon as that is seen.
     fn cut_during(&self, chance: &mut Chance, workload: impl FnOnce(&Path)) {
         let at = tempfile::tempdir().unwrap();
         let cache = self.serve();
@@ -70,7 +69,7 @@ impl Stack {
         self.log.order("cut", &[event, &chance.up_to(most).to_string()]);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // The server must not outlive the moment: asked again and again, not waited for.
+                // Polled without a pause, so that the server is killed right after the cut.
                 while self.log.order("status", &[])["power"] == true {}
                 self.backing.order("cut", &[]);
                 cache.kill();
@@ -82,14 +81,14 @@ impl Stack {
         self.backing.order("power-on", &[]);
     }
 
-    /// Brings all of it up, and looks at what is there.
+    /// Restarts everything, and calls `look` with the mount point.
     fn after<R>(&self, look: impl FnOnce(&Path) -> R) -> R {
         let at = tempfile::tempdir().unwrap();
         let cache = self.serve();
         let mounted = self.mount(&cache, at.path());
         let found = look(&mounted.at);
         drop(mounted);
-        // Another process may still have a copy of the mount: so it is not asked to go.
+        // Another process may still have a copy of the mount, so detaching could be refused.
         cache.kill();
         found
     }
@@ -101,7 +100,7 @@ impl Stack {
     }
 }
 
-/// Makes cuts on one stack after the other, on each of these file systems in turn.
+/// Makes cuts on a series of stacks, with these file systems in turn.
 fn cut_stacks(kinds: &[Kind], mut cut: impl FnMut(&Stack, &mut Chance, u64)) {
     let (cuts, first_seed) = (from_environment("PLUMB_CACHE_CUTS", CUTS), from_environment("PLUMB_SEED", 1));
     for number in 0..cuts.div_ceil(CUTS_PER_STACK).max(kinds.len() as u64) {
@@ -132,18 +131,18 @@ fn synced_files_survive_a_cut_of_the_log_the_disk_and_the_server() {
     });
 }
 
-/// Step of the work of a database.
+/// Part of the work of a database.
 #[derive(Clone, Copy)]
 enum Step {
-    /// Whatever comes before the first commit.
+    /// Preparation before the first commit.
     Begin,
-    /// Insert rows, and say the number of each once it is committed.
+    /// Inserts rows, and prints the number of each once it is committed.
     Insert,
-    /// Say that all is well, then the number of each row that is as it was written.
+    /// Prints that the database is sound, then the number of each intact row.
     Rows,
 }
 
-/// Cuts beneath a database, again and again.
+/// Makes cuts below a database.
 fn cut_database(kinds: &[Kind], program: impl Fn(Step, &Path) -> Command) {
     let mut committed = Vec::new();
     cut_stacks(kinds, |stack, chance, round| {
@@ -175,7 +174,7 @@ fn committed_rows_of_sqlite_survive_a_cut_of_the_log_the_disk_and_the_server() {
     });
 }
 
-/// Beginning of each line. PostgreSQL refuses to be root: it runs in a user namespace in which root is called
+/// Start of each script. PostgreSQL refuses to run as root, so it runs in a user namespace that maps root to
 /// nobody.
 pub(crate) const POSTGRES: &str = r#"set -e
 export LC_ALL=C PATH="$PATH:$(ls -dv /usr/lib/postgresql/*/bin 2>/dev/null | tail -n 1)"
@@ -186,7 +185,7 @@ cd "$0"
 pub(crate) const POSTGRES_BEGIN: &str = "$as initdb -A trust -U postgres --data-checksums --no-locale -E UTF8 --wal-segsize=1 -D data
 echo 'CREATE TABLE entry (id bigserial PRIMARY KEY, text text NOT NULL)' | $as postgres --single -D data postgres";
 
-/// Starts a server, which ends with the shell.
+/// Starts a server that ends with the shell.
 pub(crate) const POSTGRES_SERVER: &str = r#"rm -f data/postmaster.pid
 socket=$(mktemp -d)
 $as postgres -D data -k "$socket" -c listen_addresses= -c dynamic_shared_memory_type=mmap >&2 & server=$!
@@ -200,7 +199,7 @@ const POSTGRES_INSERTS: &str =
 
 const POSTGRES_ROWS: &str = r#"echo ok; ask -c "SELECT id FROM entry WHERE text = repeat('x', 700)""#;
 
-/// Returns why PostgreSQL cannot run here, if so.
+/// Returns the reason why PostgreSQL cannot run here, if there is one.
 pub(crate) fn without_postgres() -> Option<String> {
     let found =
         Command::new("/bin/sh").args(["-c", "ls /usr/lib/postgresql/*/bin/postgres"]).output().unwrap();

@@ -1,5 +1,5 @@
-//! The life of a cache by its commands: the documents are what their schema says, and what is written through
-//! the cache is on the backing device when the cache is gone.
+//! Tests of the commands over the life of a cache: documents match their schemas, and data written through
+//! the cache is on the backing device after the cache is detached.
 
 use std::os::unix::fs::MetadataExt as _;
 
@@ -40,7 +40,7 @@ fn a_cache_is_made_served_written_and_taken_away() {
     holds("cache-status", &status);
     assert_eq!(status["legs"][0]["state"], "live");
     let flushes = &status["flushes"];
-    // The backing device is flushed only after writing back.
+    // The backing device is flushed only after destaging.
     assert!(flushes["log"].as_u64() >= Some(1) && flushes["backing"].as_u64() < Some(16), "{flushes}");
     let all = place.cache(&["status"]);
     assert_eq!(
@@ -52,7 +52,7 @@ fn a_cache_is_made_served_written_and_taken_away() {
     let stopped = place.cache(&["stop", &place.name]);
     holds("cache-status", &stopped);
     assert_eq!((server.wait(), &stopped["served"]), (Some(0), &Value::from(false)));
-    // Served again: what was written is there.
+    // After a restart of the server the data is there.
     let server = place.serve();
     let read = load(&place, &server.uri(), &["--write", "0", "--bytes", "8M"]);
     assert_eq!(read["targets"][0]["read"]["errors"], 0, "{read}");
@@ -64,15 +64,15 @@ fn a_cache_is_made_served_written_and_taken_away() {
     let none = place.cache(&["status"]);
     assert_eq!(none["caches"].as_array().unwrap().len(), 0);
     holds("caches", &none);
-    // The backing file is a file like any other again.
+    // The backing file can be used like any other file again.
     assert!(
         !place.plumb().args(["cache", "serve", &place.name, "--nbd", "s"]).output().unwrap().status.success()
     );
-    // The log is a file like any other again, too.
+    // The log can be used like any other file again, too.
     place.create(&[]);
 }
 
-/// With port 0 the kernel chooses one, which nobody could know otherwise.
+/// With port 0 the kernel chooses a port, which the status must tell.
 #[test]
 fn each_place_of_a_served_cache_is_told_with_the_port_that_was_chosen() {
     let place = Place::new(8 << 20);
@@ -92,7 +92,7 @@ fn each_place_of_a_served_cache_is_told_with_the_port_that_was_chosen() {
     assert_eq!(place.cache(&["stop", &place.name])["nbd_uris"], Value::Array(Vec::new()));
 }
 
-/// A survey reads the configuration alone: the log stays as it is, and a cache that is served is no obstacle.
+/// A survey reads only the configuration, so the log is unchanged, and a served cache does not prevent it.
 #[test]
 fn the_survey_of_a_cache_shows_its_devices_and_opens_nothing() {
     let place = Place::new(8 << 20);
@@ -115,7 +115,7 @@ fn the_survey_of_a_cache_shows_its_devices_and_opens_nothing() {
     assert_eq!(unknown.status.code(), Some(2), "{}", said(&unknown));
 }
 
-/// Whoever looks at a cache opens nothing: it may be served, and recovery writes to its log.
+/// A survey must not open a cache: it may be served, and recovery would write to its log.
 #[test]
 fn the_policy_of_a_cache_is_shown_by_its_name_and_by_what_is_mounted_on_it() {
     let show = |place: &Place, target: &str| {
@@ -133,7 +133,7 @@ fn the_policy_of_a_cache_is_shown_by_its_name_and_by_what_is_mounted_on_it() {
     assert!(std::fs::read(place.path("log")).unwrap() == before, "the log was written");
     let server = place.serve();
     assert_eq!(show(&place, &target), view);
-    // The disk of these files need not do for that mode: then its configuration says so.
+    // The storage of the test files may not suit that mode, so it is set in the configuration directly.
     let file = place.path("cache").join(format!("{}.json", place.name));
     let config = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, config.replace("\"write-back\"", "\"protected\"")).unwrap();
@@ -163,8 +163,7 @@ fn what_a_killed_server_leaves_in_the_way_is_gone_with_the_next_command() {
 #[test]
 fn a_size_is_advised_that_takes_the_bursts() {
     let place = Place::new(8 << 20);
-    // Every 10 s 1000 writes of 64 KiB at once, each to a place of its own; 150 of them a second are what the
-    // disk takes.
+    // Every 10 s there is a burst of 1000 random writes of 64 KiB; the disk does 150 per second.
     let mut iolog = "fio version 2 iolog\n/dev/sdx add\n/dev/sdx open\n".to_owned();
     for number in 0..3000_u64 {
         if number > 0 && number.is_multiple_of(1000) {
@@ -186,18 +185,18 @@ fn a_size_is_advised_that_takes_the_bursts() {
     assert!(figure(32, "absorbed") < 0.9 && figure(32, "stall_seconds") > 1.0, "{advice:#}");
     assert!(figure(1024, "absorbed") > 0.999 && figure(1024, "speed_up") > 10.0, "{advice:#}");
     assert!(figure(32, "speed_up") < figure(256, "speed_up"), "{advice:#}");
-    // A burst takes the disk 6.7 s, and the last of its writes waits for all others.
+    // The disk takes 6.7 s for a burst, which is the latency of its last write.
     let uncached = &advice["uncached"];
     assert!(
         uncached["write_max"].as_f64() > Some(6.0) && uncached["write_mean"].as_f64() > Some(3.0),
         "{advice:#}"
     );
-    // A burst of 62.5 MiB, and headers; writes are delayed when much of the log is in use.
+    // A burst has 62.5 MiB, plus headers, and writes are delayed when much of the log is in use.
     let advised = advice["advised_size"].as_u64().unwrap() >> 20;
     assert!((64..160).contains(&advised) && figure(advised, "absorbed") > 0.999, "{advice:#}");
     assert!(sizes.is_sorted_by_key(|tried| tried["size"].as_u64()), "{advice:#}");
-    // Simulated time gives the same again, and reads that the slow device takes for minutes hide nothing of
-    // what the cache does for writes.
+    // Simulated time makes the result repeatable; and reads for which the slow device takes minutes must not
+    // change the result for writes.
     let with_reads = std::fs::read_to_string(place.path("iolog")).unwrap();
     let reads: String = (0..4000).map(|number| format!("/dev/sdx read {} 4096\n", number * 4096)).collect();
     std::fs::write(

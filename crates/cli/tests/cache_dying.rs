@@ -1,5 +1,5 @@
-//! Tests of a cache whose log dies, or whose devices have other names: clients see no error, nothing that was
-//! written is lost, and each way out that the status names works.
+//! Tests of a cache whose log dies, or whose devices are renamed: clients see no error, no written data is
+//! lost, and every remedy in the status works.
 
 use std::process::Output;
 
@@ -9,7 +9,7 @@ use crate::cache_support::{AttachedLoop, Place, SLEEPS, Server, refused, served_
 use crate::common::{document, holds, said};
 use crate::drive_support::{self, Kind, MountedFileSystem, cannot_attach};
 
-/// Returns a served drive of 80 MiB that keeps the log of `place`.
+/// Serves a drive of 80 MiB for the log of `place`.
 fn log_drive(place: &Place, socket: &str) -> (drive_support::Server, String) {
     let path = place.path(socket);
     let drive = ["memory", "--size", "80M", "--nbd", path.to_str().unwrap()];
@@ -18,12 +18,12 @@ fn log_drive(place: &Place, socket: &str) -> (drive_support::Server, String) {
     (drive, uri)
 }
 
-/// Makes the cache over the backing file, with logs of 64 MiB.
+/// Creates the cache over the backing file, with logs of 64 MiB.
 fn create(place: &Place, logs: &[&str]) {
     let mut words = vec!["create", "--name", &place.name, "--backing", "backing", "--size", "64M"];
     for log in logs {
         words.extend(["--log", log]);
-        // An export shows no sign that plumb made it.
+        // An export has no mark of plumb.
         words.extend(log.contains(':').then_some(["--destroy", log]).into_iter().flatten());
     }
     place.cache(&words);
@@ -39,7 +39,7 @@ pub(crate) fn load(place: &Place, server: &Server) {
     assert_eq!((&target["read"]["errors"], &target["write"]["errors"]), (&0.into(), &0.into()), "{target}");
 }
 
-/// Reads what the last load wrote.
+/// Reads the data of the last load.
 fn is_whole(place: &Place, target: &str) {
     let words = ["--random", "--block-size", "4k", "--bytes", "8M", "--write", "0", "--seed", "5"];
     let output = place.plumb().args(["load", target, "--json", "--no-record"]).args(words).output().unwrap();
@@ -50,7 +50,7 @@ fn status(place: &Place) -> Output {
     place.try_cache(&["status", &place.name])
 }
 
-/// Returns the status of a cache that is not well.
+/// Returns the status of a cache with a problem.
 fn unsound_status(place: &Place) -> Value {
     let output = status(place);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
@@ -86,7 +86,7 @@ fn a_log_that_fails_writes_is_written_back_and_replaced_while_the_cache_is_serve
     is_whole(&place, &server.uri());
     place.cache(&["stop", &place.name]);
     assert_eq!(server.wait(), Some(0));
-    // The old log is not this cache's any more.
+    // The old log no longer belongs to this cache.
     refused(
         &place,
         &["adopt", "--name", &place.name, "--backing", "backing", "--log", &uri],
@@ -99,7 +99,7 @@ fn a_log_that_fails_writes_is_written_back_and_replaced_while_the_cache_is_serve
     place.cache(&["detach", &place.name]);
 }
 
-/// Nothing goes past a sealed log whose flush fails: the status says what there is to do, and nothing else.
+/// A sealed log whose flush fails accepts no bypass; the status has the only remedy.
 #[test]
 fn a_cache_that_has_stopped_serving_says_nothing_of_writing_back() {
     let place = Place::new(32 << 20);
@@ -153,7 +153,7 @@ fn a_mirror_with_a_dead_device_is_detached() {
     is_whole(&place, "backing");
 }
 
-/// Places that cannot be read keep a log from being emptied, which is said with the way out.
+/// Unreadable places prevent draining the log, which is reported with a remedy.
 #[test]
 fn a_log_that_cannot_be_read_is_not_moved() {
     let place = Place::new(32 << 20);
@@ -165,7 +165,7 @@ fn a_log_that_cannot_be_read_is_not_moved() {
     drive.order("fault", &["read:eio"]);
     let moved = ["replace-log", &place.name, "second"];
     refused(&place, &moved, 4, &["cannot be read", "--give-up-unreadable"]);
-    // Once it can be read again, everything is there.
+    // All data is there once the log is readable again.
     server.kill();
     drive.order("fault", &["--clear"]);
     place.cache(&["detach", &place.name]);
@@ -191,7 +191,7 @@ fn a_log_whose_file_was_deleted_is_told_and_replaced() {
     place.cache(&["detach", &place.name]);
 }
 
-/// A log that was deleted lasts as long as its server, which writes it back before it ends.
+/// A deleted log lasts as long as its server, which drains it before it ends.
 #[test]
 fn a_deleted_log_is_written_back_before_its_server_ends() {
     for way in ["stop", "detach", "signal"] {
@@ -213,7 +213,7 @@ fn a_deleted_log_is_written_back_before_its_server_ends() {
     }
 }
 
-/// The other device of a mirror has everything, so the server ends at once.
+/// The other leg of the mirror has all data, so the server ends at once.
 #[test]
 fn a_mirror_of_which_one_file_was_deleted_is_stopped_without_writing_back() {
     let place = Place::new(32 << 20);
@@ -232,7 +232,7 @@ fn a_mirror_of_which_one_file_was_deleted_is_stopped_without_writing_back() {
     is_whole(&place, "backing");
 }
 
-/// A backing file without its name goes with the server, which ends only once that is accepted.
+/// A deleted backing file is lost when the server ends, which therefore requires consent.
 #[test]
 fn a_backing_file_that_lost_its_name_is_told_and_keeps_the_server() {
     let place = Place::new(32 << 20);
@@ -253,7 +253,7 @@ fn a_backing_file_that_lost_its_name_is_told_and_keeps_the_server() {
     is_whole(&place, "backing");
 }
 
-/// A log on the cache itself would wait for itself.
+/// A log on the cache itself would deadlock.
 #[test]
 fn a_log_does_not_move_onto_its_own_cache() {
     let place = Place::new(32 << 20);
@@ -276,7 +276,7 @@ fn a_log_does_not_move_onto_its_own_cache() {
     assert_eq!(server.wait(), Some(0));
 }
 
-/// The kernel numbers the devices in another order, and something else has their names.
+/// The kernel numbers the devices in another order, and other devices have their names.
 #[test]
 fn devices_are_found_whatever_they_are_called() {
     if let Some(why) = cannot_attach(&["mkfs.ext4", "losetup"]) {
@@ -307,7 +307,7 @@ fn devices_are_found_whatever_they_are_called() {
     );
     server.terminate_until(&format!("was found at {} in place of {}", names[1], names[0]));
     assert_eq!(server.wait(), Some(0));
-    // Somebody uses another device that has the name of the backing device, and that is gone.
+    // Another device in use has the name of the backing device, which is gone.
     drop(second);
     let stranger = place.path("stranger");
     std::fs::File::create(&stranger).unwrap().set_len(32 << 20).unwrap();

@@ -1,5 +1,5 @@
-//! Caches whose devices or servers are gone: how they are taken away, and what is said of what is lost. It
-//! guards against a cache that stays for ever because its backing device does not come back, and against a
+//! Tests of caches whose devices or servers are gone: removing them, and the messages about lost data. They
+//! guard against a cache that cannot be removed because its backing device does not come back, and against a
 //! status that waits for a server that does not answer.
 
 use std::fs;
@@ -34,14 +34,14 @@ fn a_cache_whose_backing_device_is_gone_is_given_up() {
         assert!(said(&gone).contains(words), "{words}: {}", said(&gone));
     }
     refused(&place, &["status", name], 2, &["no cache of this name"]);
-    // The log is free, and the backing device still says what it lacks.
+    // The log is free, and the backing device still reports the missing cache.
     fs::rename(place.path("away"), place.path("backing")).unwrap();
     let again = ["create", "--name", name, "--backing", "backing", "--log", "log", "--size", "64M"];
     refused(&place, &again, 4, &[&uuid, "--discard-dirty"]);
     place.cache(&[&again[..], &["--discard-dirty", &uuid]].concat());
 }
 
-/// The commands that the refusals name do what is said of them.
+/// The remedies in the refusals work as described.
 #[test]
 fn a_cache_whose_log_was_moved_is_adopted_as_the_refusal_says() {
     let place = Place::new(8 << 20);
@@ -69,7 +69,7 @@ fn two_orders_at_once_are_told_from_a_stranger_that_has_a_device() {
     let uuid = place.create(&[])["uuid"].as_str().unwrap().to_owned();
     let name = &place.name;
     place.cache(&["verify", name]);
-    // Lock of an order that is running.
+    // Hold the lock of a running order.
     let held = fs::File::open(place.path("cache").join(format!("{name}.lock"))).unwrap();
     held.lock().unwrap();
     for command in [
@@ -85,7 +85,7 @@ fn two_orders_at_once_are_told_from_a_stranger_that_has_a_device() {
     assert!(!place.path("cache").join(format!("{name}.lock")).exists());
 }
 
-/// Nothing is said of a log that is not there to be erased.
+/// A missing log is not reported as not erased.
 #[test]
 fn a_log_that_is_gone_is_not_said_to_look_like_one() {
     let place = Place::new(8 << 20);
@@ -97,7 +97,7 @@ fn a_log_that_is_gone_is_not_said_to_look_like_one() {
     assert!(!said(&gone).contains("not erased"), "{}", said(&gone));
 }
 
-/// The backing device has everything then, and nothing says any more that it needs the cache.
+/// Interrupted after the backing device had all data and its marker was removed.
 #[test]
 fn a_detach_that_ended_before_the_configuration_went_is_resumed_without_a_loss() {
     let place = Place::new(8 << 20);
@@ -112,7 +112,7 @@ fn a_detach_that_ended_before_the_configuration_went_is_resumed_without_a_loss()
         if noted["marker"] != "attribute" {
             return plumb_testkit::skip("the file system keeps no extended attributes");
         }
-        // A cache whose mark is there is like any other.
+        // A cache whose marker is there is not affected.
         let server = place.serve();
         place.cache(&["stop", name]);
         assert_eq!(server.wait(), Some(0));
@@ -127,7 +127,7 @@ fn a_detach_that_ended_before_the_configuration_went_is_resumed_without_a_loss()
     }
 }
 
-/// An empty file is no device at all: it is as good as none.
+/// An empty file counts as a missing device.
 #[test]
 fn a_cache_of_which_a_device_is_empty_is_refused_and_given_up() {
     let place = Place::new(8 << 20);
@@ -143,7 +143,7 @@ fn a_cache_of_which_a_device_is_empty_is_refused_and_given_up() {
     refused(&place, &["status", name], 2, &["no cache of this name"]);
 }
 
-/// Servers are found by name: one of another state directory is not taken for this cache's.
+/// Servers are found by name; the server of another state directory is not mistaken for this cache's.
 #[test]
 fn a_server_of_a_cache_of_the_same_name_gets_no_order() {
     let place = Place::new(8 << 20);
@@ -178,7 +178,7 @@ fn a_server_that_does_not_answer_is_named_with_what_to_do() {
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains("gave no answer") && text.contains("kill -CONT"), "{text}");
-    // A busy client hears of it late.
+    // A busy client notices late.
     let silent = text.split_once("it was silent for ").and_then(|(_, rest)| rest.split(' ').next());
     let seconds: f64 = silent.unwrap_or_else(|| panic!("{text}")).parse().unwrap();
     assert!(seconds >= 5.0, "{text}");

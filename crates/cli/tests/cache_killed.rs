@@ -1,6 +1,6 @@
-//! The server of a cache killed (SIGKILL) among overlapping requests of several clients, again and again:
-//! whatever was answered is there when the cache is served again, flushed or not, for a process that ends
-//! takes nothing from its devices.
+//! Test that kills the server of a cache (SIGKILL) repeatedly among overlapping requests of several clients:
+//! every acknowledged write is there when the cache is served again, even without a flush, because the
+//! devices keep running.
 
 use std::fs::File;
 use std::process::{Child, Stdio};
@@ -12,9 +12,9 @@ use rand_xoshiro::rand_core::SeedableRng as _;
 use crate::cache_support::Place;
 use crate::drive_killed::{BLOCK, Clients, DEPTH, Ending, GROUP, GROUPS, Judge, Load};
 
-/// How many servers live and end.
+/// Number of servers that are killed.
 const LIVES: u64 = 10;
-/// The variable that sets another number of them, such as 300.
+/// Variable for another number, such as 300.
 const LIVES_VARIABLE: &str = "PLUMB_CACHE_LIVES";
 
 /// Reads one block through the first client.
@@ -34,16 +34,16 @@ fn read(clients: &mut Clients, pool: &Pool, lba: u64, into: &mut [u8]) -> Result
     }
 }
 
-/// Event beside the requests of each life.
+/// Event during the requests of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Beside {
     Nothing,
-    /// The backing file becomes longer, and the cache is told to take that.
+    /// The backing file is extended, and the cache ordered to grow.
     Growth,
 }
 
 impl Beside {
-    /// Begins it. Whether it is over when the server is killed is open.
+    /// Starts the event. It may or may not be complete when the server is killed.
     fn begin(self, place: &Place) -> Option<Child> {
         if self == Self::Nothing {
             return None;
@@ -87,7 +87,7 @@ fn servers_live_and_end(lives: u64, seed: u64, more: &[&str], beside: Beside) {
             panic!("seed {seed}, {more:?}, server {life}, {ending:?} after {answered} answers: {error}")
         });
         drop(clients);
-        // Killed, too: what recovery did is as good as what it found.
+        // Killing after recovery must be as harmless as before.
         again.kill();
     }
     place.cache(&["detach", &place.name]);

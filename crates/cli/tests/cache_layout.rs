@@ -1,6 +1,6 @@
-//! A log that is a file is written out before it is used: in the mode `protected` nothing else makes durable
-//! which blocks of it were written. It guards against a log that is only reserved, against what an
-//! interruption leaves, and against a server that is not heard meanwhile.
+//! Tests that a log file is laid out before use, because in the mode `protected` nothing else makes durable
+//! which of its blocks were written. They guard against a log that is only reserved, against leftovers of an
+//! interruption, and against a server that does not answer meanwhile.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::common::said;
 use crate::drive_support::{Kind, MountedFileSystem, cannot_attach};
 use crate::load_support::LoopDevice;
 
-/// Returns true if each block of the file was written, as far as its file system says.
+/// Returns true if no block of the file is an unwritten extent.
 fn is_written(path: &Path) -> bool {
     let device = FileDevice::open(path, FileOptions::read_buffered(), Arc::new(RealClock::start())).unwrap();
     let extents = device.extents(LbaRange::new(Lba(0), device.info().blocks())).unwrap();
@@ -32,7 +32,7 @@ fn spawn(place: &Place, arguments: &[&str]) -> Child {
 #[test]
 fn what_a_log_takes_of_a_file_is_written_and_not_only_reserved() {
     let place = Place::new(8 << 20);
-    // A longer one: what is beyond stays, but for the place of its last two blocks.
+    // A longer file keeps its rest, except the last two blocks, which are superblocks.
     std::fs::write(place.path("log2"), vec![7; 96 << 20]).unwrap();
     place.create(&["--log", "log2", "--overwrite"]);
     assert!(is_written(&place.path("log")));
@@ -69,11 +69,11 @@ fn an_interrupted_create_leaves_files_as_long_as_before_and_no_cache() {
     assert!(!place.path("log").exists(), "what was made is left behind");
     assert_eq!(std::fs::metadata(place.path("theirs")).unwrap().len(), 4096);
     assert_eq!(place.cache(&["status"])["caches"].as_array().unwrap().len(), 0);
-    // Nothing asks for a cache that is not there.
+    // No marker refers to a cache that was not created.
     place.create(&[]);
 }
 
-/// Length to which a log is grown while it is looked at: long enough that a disk takes a second or more.
+/// Length for a growth that takes a disk a second or more, so that it can be observed.
 const LONG: u64 = 2 << 30;
 
 #[test]

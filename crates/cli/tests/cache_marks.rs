@@ -1,6 +1,6 @@
-//! Tests of what plumb knows of a device that a cache has written data for: after it grew, under another
-//! name, copied, and written by somebody else. It guards against commands that write over what only a log
-//! holds, and against a log that is served over contents that it does not fit.
+//! Tests of the marks on the backing device of a cache: after it grew, was renamed, copied, or written by
+//! another program. They guard against commands that overwrite data needed with the log, and against serving
+//! a log over contents that it does not fit.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -12,13 +12,13 @@ use crate::common::said;
 use crate::drive_support::{Kind, MountedFileSystem, cannot_attach};
 use crate::load_support::Zram;
 
-/// Loads a target, recording nothing; how that ended.
+/// Loads a target without recording, and returns the output.
 fn load_may_fail(place: &Place, target: &str, words: &[&str]) -> Output {
     let load = ["load", target, "--overwrite", "--no-record"];
     place.plumb().args(load).args(words).output().unwrap()
 }
 
-/// Loads a target, recording nothing; the load must succeed.
+/// Loads a target without recording; the load must succeed.
 fn load(place: &Place, target: &str, words: &[&str]) {
     let output = load_may_fail(place, target, words);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
@@ -28,13 +28,13 @@ fn grow(file: &Path, size: u64) {
     File::options().write(true).open(file).unwrap().set_len(size).unwrap();
 }
 
-/// Makes the cache over this device; its UUID.
+/// Creates the cache over this device, and returns its UUID.
 fn create(place: &Place, backing: &str) -> String {
     let create = ["create", "--name", &place.name, "--backing", backing, "--log", "log", "--size", "64M"];
     place.cache(&create)["uuid"].as_str().unwrap().to_owned()
 }
 
-/// Writes to the cache, so that its log holds something, and stops it.
+/// Writes to the cache, so that its log has data, and stops it.
 fn fill_and_stop(place: &Place, server: Server) {
     place.put_to_sleep();
     load(place, &server.uri(), &["--write", "100", "--random", "--count", "200"]);
@@ -42,7 +42,7 @@ fn fill_and_stop(place: &Place, server: Server) {
     assert_eq!(server.wait(), Some(0));
 }
 
-/// Asserts that neither a load nor another cache gets this device.
+/// Asserts that neither a load nor another cache can use this device.
 fn assert_kept(place: &Place, device: &str) {
     let output = load_may_fail(place, device, &["--write", "100", "--count", "5"]);
     assert_eq!(output.status.code(), Some(4), "a load of {device}: {}", said(&output));
@@ -60,8 +60,7 @@ fn a_device_that_has_grown_is_kept_and_served_as_large_as_it_was() {
     grow(&place.path("backing"), 80 << 20);
     device.losetup("--set-capacity");
     assert_kept(&place, &device.0);
-    // Another state directory has no configuration of it; the device by itself says nothing, but this one is
-    // read, too.
+    // The marker is no longer in the last block; the configuration has the size, and so its place.
     let server = place.serve();
     assert_eq!(server.document["backing"]["size"], (64 << 20) - 4096);
     drop(server);
@@ -69,7 +68,7 @@ fn a_device_that_has_grown_is_kept_and_served_as_large_as_it_was() {
     assert!(load_may_fail(&place, &device.0, &["--write", "100", "--count", "5"]).status.success());
 }
 
-/// A cache takes the rest of a file, and of a device, whose marker moves to the new end.
+/// The cache grows to the rest of a file, and of a device, whose marker moves to the new end.
 #[test]
 fn a_device_that_has_grown_is_cached_to_its_end_once_that_is_ordered() {
     let place = Place::new(64 << 20);
@@ -84,7 +83,7 @@ fn a_device_that_has_grown_is_cached_to_its_end_once_that_is_ordered() {
     fill_and_stop(&place, place.serve());
     grow(&place.path("backing"), 80 << 20);
     device.losetup("--set-capacity");
-    // While it is served: clients that connect from then on have the new size.
+    // While served: clients that connect later see the new size.
     let server = place.serve();
     assert_eq!(server.document["backing"]["size"], (64 << 20) - 4096);
     let grown = place.cache(&["grow", name, "--backing"]);
@@ -99,13 +98,13 @@ fn a_device_that_has_grown_is_cached_to_its_end_once_that_is_ordered() {
     assert!(marker_at((80 << 20) - 4096) && !marker_at((64 << 20) - 4096), "the marker has moved");
     load(&place, &server.uri(), &["--write", "100", "--random", "--verify", "--bytes", "32M", "--seed", "5"]);
     server.kill();
-    // Blocks that were written beyond the old end are recovered.
+    // Blocks written beyond the old end are recovered.
     let server = place.serve();
     assert_eq!(server.document["backing"]["size"], (80 << 20) - 4096);
     load(&place, &server.uri(), &["--write", "0", "--random", "--verify", "--bytes", "32M", "--seed", "5"]);
     place.cache(&["stop", name]);
     assert_eq!(server.wait(), Some(0));
-    // While it is not.
+    // While not served.
     grow(&place.path("backing"), 88 << 20);
     device.losetup("--set-capacity");
     assert_eq!(place.cache(&["grow", name, "--backing"])["backing"]["size"], (88 << 20) - 4096);
@@ -139,8 +138,8 @@ fn a_device_that_has_grown_is_cached_to_its_end_once_that_is_ordered() {
     assert!(!marker_at((96 << 20) - 4096), "nothing asks for the cache any more");
 }
 
-/// The loop device of a served cache becomes larger while a file system on it is mounted, and the file system
-/// uses that.
+/// The loop device of a served cache grows while a file system on it is mounted, and the file system uses the
+/// new space.
 #[test]
 fn a_loop_device_grows_with_the_file_beneath_its_cache_while_it_is_mounted() {
     if let Some(why) = cannot_attach(&["mkfs.ext4", "resize2fs", "e2fsck"]) {
@@ -167,7 +166,7 @@ fn a_loop_device_grows_with_the_file_beneath_its_cache_while_it_is_mounted() {
     assert_eq!(grown["backing"]["size"], 128 << 20);
     assert!(!grown["warnings"].to_string().contains("is not as large"), "{grown}");
     assert_eq!(size(&server), 128 << 20);
-    // While it is mounted that takes CAP_SYS_RESOURCE, which a container may lack.
+    // Growing a mounted file system needs CAP_SYS_RESOURCE, which a container may lack.
     drop(mounted);
     run("e2fsck", &["-fy", server.device()]);
     run("resize2fs", &[server.device()]);
@@ -188,7 +187,7 @@ fn a_loop_device_grows_with_the_file_beneath_its_cache_while_it_is_mounted() {
     place.cache(&["detach", &place.name]);
 }
 
-/// The file system says where the device ended, where no configuration does.
+/// The file system has the former size of the device, even without a configuration.
 #[test]
 fn a_grown_device_without_configuration_is_kept_by_what_it_begins_with() {
     if let Some(why) = cannot_attach(&["mkfs.ext4"]) {
@@ -242,7 +241,7 @@ fn a_copy_without_attributes_is_adopted_by_the_word_of_the_user() {
     fs::copy(place.path("backing"), place.path("copy")).unwrap();
     fs::remove_file(place.path("backing")).unwrap();
     fs::rename(place.path("copy"), place.path("backing")).unwrap();
-    // By its configuration it is known all the same.
+    // The configuration identifies it nevertheless.
     assert_kept(&place, "backing");
     let adopt = ["adopt", "--name", &place.name, "--backing", "backing", "--log", "log"];
     refused(&place, &adopt, 4, &["made without its attributes", "--unmarked"]);
@@ -253,7 +252,8 @@ fn a_copy_without_attributes_is_adopted_by_the_word_of_the_user() {
     place.cache(&["detach", &place.name]);
 }
 
-/// Serves, mounts and writes through the cache, and stops or kills it; the device and the mount point.
+/// Serves, mounts and writes through the cache, and stops or kills it. Returns the device and the mount
+/// point, too.
 fn used_by_a_file_system(is_killed: bool) -> Option<(Place, AttachedLoop, String, tempfile::TempDir)> {
     if let Some(why) = cannot_attach(&["mkfs.ext4"]) {
         plumb_testkit::skip(&why);
@@ -269,7 +269,7 @@ fn used_by_a_file_system(is_killed: bool) -> Option<(Place, AttachedLoop, String
     let mounted = MountedFileSystem::new(Kind::Ext4, server.device(), at.path()).unwrap();
     fs::write(at.path().join("through"), vec![1; 1 << 20]).unwrap();
     drop(mounted);
-    // The file system is on the backing device, to be mounted there.
+    // Drain, so that the file system on the backing device can be mounted.
     place.cache(&["drain", &place.name]);
     let mounted = MountedFileSystem::new(Kind::Ext4, server.device(), at.path()).unwrap();
     fs::write(at.path().join("again"), vec![2; 1 << 20]).unwrap();
@@ -285,7 +285,7 @@ fn used_by_a_file_system(is_killed: bool) -> Option<(Place, AttachedLoop, String
 
 fn mounted_beside(is_killed: bool) {
     let Some((place, device, uuid, at)) = used_by_a_file_system(is_killed) else { return };
-    // Nobody has written beside it yet.
+    // There was no foreign write yet.
     place.serve().kill();
     let mounted = MountedFileSystem::new(Kind::Ext4, &device.0, at.path()).unwrap();
     fs::write(at.path().join("beside"), vec![3; 1 << 20]).unwrap();
@@ -302,7 +302,7 @@ fn mounted_beside(is_killed: bool) {
     let wrong = ["serve", name, "--nbd", "s", "--discard-backing-writes", other];
     refused(&place, &wrong, 4, &["its UUID is"]);
     place.serve_as(&["--nbd", "socket", "--discard-backing-writes", &uuid]).kill();
-    // From then on the log counts, also without that word.
+    // From then on the log is valid, even without the option.
     place.serve().kill();
     place.cache(&["detach", name]);
 }
@@ -317,7 +317,7 @@ fn a_backing_device_that_was_mounted_beside_a_killed_cache_is_refused() {
     mounted_beside(true);
 }
 
-/// A file has no counters, and a copy in its place is another file: then its witnesses speak.
+/// A file has no write counters, and a copy is another file: its witnesses are compared.
 #[test]
 fn a_file_that_was_written_beside_a_stopped_cache_is_refused() {
     let place = Place::new(64 << 20);
@@ -326,12 +326,12 @@ fn a_file_that_was_written_beside_a_stopped_cache_is_refused() {
     let (name, backing) = (place.name.as_str(), place.path("backing"));
     fs::set_permissions(&backing, std::os::unix::fs::PermissionsExt::from_mode(0o640)).unwrap();
     place.cache(&["verify", name]);
-    // Somewhere that no witness is.
+    // A place without a witness.
     File::options().write(true).open(&backing).unwrap().write_all_at(b"beside", 100_000).unwrap();
     refused(&place, &["serve", name, "--nbd", "s"], 4, &["time of modification", "--discard-backing-writes"]);
 }
 
-/// Kills at any moment are no write by somebody else.
+/// Killing at any moment must not look like a foreign write.
 #[test]
 fn kills_are_not_taken_for_a_write_beside_the_cache() {
     let place = Place::new(8 << 20);
@@ -371,8 +371,8 @@ fn an_old_copy_of_the_log_is_refused_in_the_same_session() {
     place.cache(&["detach", name]);
 }
 
-/// A copy that was made before the cache wrote to the device lacks what was drained since, which the log no
-/// longer has.
+/// A copy from before the cache wrote to the device lacks data that was drained since and is no longer in the
+/// log.
 #[test]
 fn an_old_copy_of_the_backing_device_is_refused() {
     let place = Place::new(64 << 20);
@@ -404,7 +404,7 @@ fn an_old_copy_of_the_backing_device_is_refused() {
     place.cache(&["stop", name]);
     assert_eq!(server.wait(), Some(0));
     refused_with("within");
-    // A server that is killed leaves the session that it began.
+    // A killed server leaves the session that it started.
     let server = place.serve();
     load(&place, &server.uri(), &words);
     server.kill();
@@ -412,7 +412,7 @@ fn an_old_copy_of_the_backing_device_is_refused() {
     place.cache(&["detach", name]);
 }
 
-/// The record of the last stop stays when the cache is adopted under the name that it has.
+/// Adopting a cache under its present name keeps the record of its last stop.
 #[test]
 fn a_write_beside_the_cache_is_not_forgotten_by_adopting_it() {
     let place = Place::new(64 << 20);
@@ -427,7 +427,7 @@ fn a_write_beside_the_cache_is_not_forgotten_by_adopting_it() {
     }
 }
 
-/// A mark of version 1 is shorter, and the configuration of its cache holds nothing of it.
+/// A marker of version 1 is shorter, and the configuration of its cache has no last mark.
 #[test]
 fn a_mark_of_version_1_is_read_and_replaced() {
     let place = Place::new(64 << 20);
@@ -493,7 +493,7 @@ fn a_log_that_forgets_is_of_no_protected_cache() {
     refused(&place, &[&on[..], &["--mode", "protected"]].concat(), 4, &["is memory"]);
 }
 
-/// Both would be lost with the disk, and the log makes nothing faster.
+/// Both would be lost with the disk, and the log does not make the cache faster.
 #[test]
 fn devices_on_one_disk_are_warned_of_and_one_device_twice_is_refused() {
     let place = Place::new(8 << 20);

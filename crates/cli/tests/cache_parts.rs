@@ -1,6 +1,6 @@
-//! Two caches whose logs are parts of one file or one device, without partitions. It guards against a log
-//! that reaches into the part of another, against a part that somebody takes twice or as part of the whole,
-//! and against a claim on the device that ends with the server that took it first.
+//! Tests of two caches whose logs are parts of one file or device, without partitions. They guard against a
+//! log that reaches into another part, against a part used twice or as part of the whole, and against a claim
+//! that ends with the first server.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -29,7 +29,7 @@ fn place() -> Place {
     place
 }
 
-/// Makes a cache whose log is a part.
+/// Creates a cache whose log is a part.
 fn create(place: &Place, name: &str, backing: &str, log: &str) {
     let created = place.cache(&["create", "--name", name, "--backing", backing, "--log", log, "--overwrite"]);
     let leg = &created["legs"][0];
@@ -41,7 +41,7 @@ fn create(place: &Place, name: &str, backing: &str, log: &str) {
     assert_eq!(layers[1]["identity"], created["uuid"], "{}", said(&survey));
 }
 
-/// Reads all that a cache has.
+/// Reads all data of a cache.
 fn contents(server: &Server) -> Vec<u8> {
     let time = Time::real();
     let options = Options { connections: 1, time, ..Options::default() };
@@ -61,8 +61,8 @@ fn contents(server: &Server) -> Vec<u8> {
     payloads.iter().flat_map(bytes).collect()
 }
 
-/// Two caches on `on` live beside each other: one is killed while both are written to, the other is detached
-/// while the first serves, which then takes the room. `is_claimed` says whether nobody else may have `on`.
+/// Runs two caches with logs on `on`: one is killed while both are written to, and one is detached while the
+/// other serves and then takes its space. `is_claimed` tells whether `on` is claimed.
 fn two_caches_share(place: &Place, on: &str, is_claimed: &dyn Fn() -> bool) {
     let at = |part: &str| format!("{on}@{part}");
     create(place, &place.name, "backing", &at("0+64M"));
@@ -72,7 +72,7 @@ fn two_caches_share(place: &Place, on: &str, is_claimed: &dyn Fn() -> bool) {
     load(place, &first);
     load(place, &second);
     let in_second = contents(&second);
-    // Whatever is typed, nobody takes a part that is served.
+    // A part in use cannot be used in any other form.
     let overlapping = at("96M+64M");
     let destroy = format!("{}@96M+64M", place.path("ssd").canonicalize().unwrap().display());
     File::create(place.path("backing3")).unwrap().set_len(BACKING).unwrap();
@@ -110,7 +110,7 @@ fn two_caches_share(place: &Place, on: &str, is_claimed: &dyn Fn() -> bool) {
     assert_eq!(contents(&first), in_first);
     assert!(is_claimed());
 
-    // The part does not grow into its neighbour, even a free one; the log moves there.
+    // A part does not grow into its neighbour, even a free one; the log can move there.
     refused(place, &["grow", &place.name, "--size", "96M"], 4, &["@0+64M", "shorter", "replace-log"]);
     place.cache(&["replace-log", &place.name, &at("64M+128M"), "--size", "128M", "--overwrite"]);
     load(place, &first);
@@ -121,7 +121,7 @@ fn two_caches_share(place: &Place, on: &str, is_claimed: &dyn Fn() -> bool) {
     place.cache(&["verify", &place.name]);
 }
 
-/// The whole of what has parts in use is refused, as well as parts that are none.
+/// Checks refusals of the whole when parts are in use, and of invalid parts.
 fn refusals(place: &Place, on: &str) {
     let log = format!("{on}@64M+128M");
     File::create(place.path("backing3")).unwrap().set_len(BACKING).unwrap();
@@ -170,7 +170,7 @@ fn two_caches_share_a_device_and_the_claim_on_it() {
         OpenOptions::new().read(true).custom_flags(flags).open(device).is_err()
     };
     two_caches_share(&place, &device.0, &|| is_claimed(&device.0));
-    // Under another number the log is found at the same part.
+    // Under another device number the log is found in the same part.
     let Some(other) = AttachedLoop::over(&place.path("ssd")) else { return };
     drop(device);
     let server = place.serve();

@@ -1,4 +1,4 @@
-//! Tests of what `plumb cache` refuses, with what code and in what words: nothing is half done.
+//! Tests of the refusals of `plumb cache`: exit codes, messages, and no half-done changes.
 
 use std::process::Command;
 
@@ -26,7 +26,7 @@ fn a_cache_is_made_only_of_what_may_be_used() {
     );
     refused(&place, &with(&["--backing", "backing", "--log", "log", "--size", "1M"]), 2, &["segment"]);
     assert!(!place.path("log").exists(), "what was made is left behind");
-    // Before anything that may go has gone.
+    // Refused before any overwriting.
     let too_little = ["--backing", "backing", "--log", "theirs", "--size", "1M", "--overwrite"];
     refused(&place, &with(&too_little), 2, &["segment"]);
     refused(
@@ -59,7 +59,7 @@ fn a_backing_device_keeps_to_its_cache() {
     let uuid = made["uuid"].as_str().unwrap();
     let second = ["create", "--name", "second", "--backing", "backing", "--log", "other", "--size", "64M"];
     refused(&place, &second, 4, &[uuid, "--discard-dirty"]);
-    // The log is missing, or another file is in its place.
+    // The log is missing, or another file has its path.
     std::fs::rename(place.path("log"), place.path("away")).unwrap();
     let anew = ["missing", "plumb cache adopt", "--log NEW", "--discard-dirty"];
     refused(&place, &["serve", &place.name, "--nbd", "s"], 4, &anew);
@@ -73,7 +73,7 @@ fn a_backing_device_keeps_to_its_cache() {
     std::fs::rename(place.path("old"), place.path("log")).unwrap();
     refused(&place, &["serve", &place.name, "--nbd", "s"], 4, &["old copy"]);
     std::fs::rename(place.path("new"), place.path("log")).unwrap();
-    // A backing file that was made smaller.
+    // A backing file that was truncated.
     std::fs::File::options().write(true).open(place.path("backing")).unwrap().set_len(4 << 20).unwrap();
     refused(&place, &["serve", &place.name, "--nbd", "s"], 4, &["smaller"]);
     std::fs::File::options().write(true).open(place.path("backing")).unwrap().set_len(8 << 20).unwrap();
@@ -128,7 +128,7 @@ fn a_cache_that_could_not_be_made_known_leaves_its_devices_as_they_were() {
     }
     let place = scratch();
     let create = "$plumb cache create --name x --backing backing --log log --size 16M --json";
-    // The only page of the tmpfs is taken: a directory needs none, the configuration one.
+    // The only page of the tmpfs is taken: a directory needs none, but the configuration does.
     let script = format!(
         "cd $place; truncate -s 32M backing; mkdir full; mount -t tmpfs -o size=4k none full; \
          dd if=/dev/zero of=full/filling bs=4k count=1 status=none; \
@@ -139,7 +139,7 @@ fn a_cache_that_could_not_be_made_known_leaves_its_devices_as_they_were() {
     assert!(output.status.success(), "{}", said(&output));
 }
 
-/// Checks a cache that can only be read, as from a snapshot, or a disk that is kept as evidence.
+/// Checks a cache on read-only devices, such as a snapshot or preserved evidence.
 #[test]
 fn what_can_only_be_read_is_looked_at_and_not_recovered() {
     if !can_mount() {
@@ -155,8 +155,8 @@ fn what_can_only_be_read_is_looked_at_and_not_recovered() {
     assert!(output.status.success(), "{}", said(&output));
 }
 
-/// Checks a log on a file system that has become read-only, as that of a dying SSD does: it is read, and the
-/// cache goes on without it.
+/// Checks a log on a file system that became read-only, as on a dying SSD: it is read, and the cache
+/// continues without it.
 #[test]
 fn a_log_that_can_only_be_read_is_written_back() {
     if !can_mount() {
@@ -175,8 +175,7 @@ fn a_log_that_can_only_be_read_is_written_back() {
     assert!(output.status.success(), "{}", said(&output));
 }
 
-/// The other device of a mirror may have the only copy: that one may be missing is said of the one that is
-/// named.
+/// The other leg of a mirror may have the only copy: only the named leg may be missing.
 #[test]
 fn a_device_is_not_replaced_while_another_one_is_missing() {
     let place = Place::new(8 << 20);
@@ -198,7 +197,7 @@ fn a_device_is_not_replaced_while_another_one_is_missing() {
     drop(place.serve());
 }
 
-/// Served or not: what was made for a device that takes no place is taken away.
+/// Files created for a device that is not used after all are removed, whether the cache is served or not.
 #[test]
 fn a_refused_replacement_leaves_no_file() {
     let place = Place::new(8 << 20);
@@ -213,7 +212,7 @@ fn a_refused_replacement_leaves_no_file() {
     place.cache(&["verify", &place.name]);
 }
 
-/// A device of the log that is lost for good, as the log says, is in nobody's way.
+/// A leg that the log records as lost does not prevent anything.
 #[test]
 fn a_mirror_without_its_lost_device_is_served_and_detached() {
     let place = Place::new(8 << 20);
@@ -227,7 +226,7 @@ fn a_mirror_without_its_lost_device_is_served_and_detached() {
     assert_eq!(place.try_cache(&["verify", name]).status.code(), Some(1), "a device is missing");
     place.cache(&["recover", name]);
     drop(place.serve());
-    // The other one cannot know that it is stale. The backing device does.
+    // The other leg does not know that it is stale; the backing device does.
     std::fs::rename(place.path("log2"), place.path("away2")).unwrap();
     std::fs::rename(place.path("away"), place.path("log")).unwrap();
     refused(&place, &["serve", name, "--nbd", "s", "--degraded"], 4, &["old copy", "device that had failed"]);
@@ -237,7 +236,7 @@ fn a_mirror_without_its_lost_device_is_served_and_detached() {
     assert_eq!(gone["discarded"], false);
 }
 
-/// The devices of a cache that nobody serves are those of that cache: the log may have the only copy.
+/// The devices of a cache that is not served still belong to it: the log may have the only copy.
 #[test]
 fn what_a_cache_needs_is_written_by_nobody_else() {
     let place = Place::new(8 << 20);
@@ -254,16 +253,15 @@ fn what_a_cache_needs_is_written_by_nobody_else() {
         assert_eq!(output.status.code(), Some(4), "{}", said(&output));
         assert!(said(&output).contains(what) && said(&output).contains("--destroy"), "{}", said(&output));
     }
-    // A cache may write its own log, also when it is made anew.
+    // A cache may overwrite its own log when it is created again.
     let again = ["create", "--name", "y", "--backing", "backing", "--log", "log", "--size", "64M"];
     refused(&place, &again, 4, &[&uuid]);
     place.cache(&["detach", &place.name, "--discard-dirty", &uuid]);
-    // Nor is it the log of a cache any more.
+    // Afterwards it is no longer the log of a cache.
     place.cache(&other("log", &[]));
 }
 
-/// Checks that the files of a served cache are refused, as the kernel refuses block devices that are in use,
-/// whatever is typed.
+/// Checks that files of a served cache are refused in every role, like block devices in use.
 #[test]
 fn the_files_of_a_served_cache_are_written_by_nobody_else() {
     let place = Place::new(8 << 20);
@@ -283,12 +281,12 @@ fn the_files_of_a_served_cache_are_written_by_nobody_else() {
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
 }
 
-/// A log that fails writes is no reason to keep a cache: the rest of it is refused, as an erased log is.
+/// A failing log must not prevent discarding a cache. Its remains are refused like an erased log.
 #[test]
 fn a_cache_is_given_up_though_its_log_cannot_be_erased() {
     let place = Place::new(8 << 20);
     let room = place.path("room");
-    // To make a cache takes four writes of superblocks, to give it up four more.
+    // Creating a cache writes four superblocks, discarding it another four.
     let drive = ["memory", "--size", "80M", "--nbd", room.to_str().unwrap(), "--fault", "write:eio:nth=7"];
     let drive = crate::drive_support::Server::start(&drive);
     let uri = drive.document["nbd"].as_str().unwrap();
@@ -300,13 +298,13 @@ fn a_cache_is_given_up_though_its_log_cannot_be_erased() {
     let given_up = place.try_cache(&give_up);
     assert_eq!(given_up.status.code(), Some(0), "{}", said(&given_up));
     assert!(said(&given_up).contains("not erased"), "{}", said(&given_up));
-    // The rest of the log finds no backing device that asks for it.
+    // No backing device asks for the rest of the log.
     let adopt = ["adopt", "--name", name, "--backing", "backing", "--log", uri];
     refused(&place, &adopt, 4, &["does not say that it needs a cache"]);
     let second = ["create", "--name", "second", "--backing", "backing", "--log", "other", "--size", "64M"];
     let second = place.cache(&second)["uuid"].as_str().unwrap().to_owned();
-    // The zeroes leave the state of a cut after the first step; a device that another cache marked keeps its
-    // mark.
+    // The zeroes leave the state of a crash after the first step. A device that another cache marked keeps
+    // its marker.
     let end = std::fs::metadata(place.path("other")).unwrap().len() - 8192;
     let log = std::fs::File::options().write(true).open(place.path("other")).unwrap();
     for at in [0, end] {
@@ -317,7 +315,7 @@ fn a_cache_is_given_up_though_its_log_cannot_be_erased() {
     place.create(&[]);
 }
 
-/// The cached device is one block shorter: a file system that needs that block could not be mounted.
+/// The cached device is one block shorter, so a file system that needs that block could not be mounted.
 #[test]
 fn a_file_system_that_reaches_to_the_end_of_its_device_is_not_cached() {
     if let Some(why) = cannot_attach(&["mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"]) {
@@ -344,7 +342,7 @@ fn a_file_system_that_reaches_to_the_end_of_its_device_is_not_cached() {
     assert!(Kind::Ext4.check(&device.path).0);
 }
 
-/// Whoever has mounted a cache has not written everything yet: a signal ends the server when they are done.
+/// A mounted file system may have unwritten data, so a signal ends the server only after it is unmounted.
 #[test]
 fn a_server_that_is_asked_to_end_waits_for_what_is_mounted() {
     let Some((place, server, at, mounted)) = served_mounted() else { return };
@@ -363,16 +361,16 @@ fn a_server_that_is_asked_to_end_waits_for_what_is_mounted() {
     assert_eq!(server.wait(), Some(0));
 }
 
-/// Returns true if the file system of an attached cache is mounted, or its directory is there.
+/// Returns true if the file system of an attached cache is mounted, or its directory exists.
 fn is_left(place: &Place) -> bool {
-    // The name of another cache may begin with this one.
+    // The name of another cache may have this one as its prefix.
     let directory = format!("/run/plumb/attach/{}/", place.name);
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     mounts.contains(&directory) || std::path::Path::new(&directory).exists()
 }
 
-/// A second signal takes the block device from those who use it; nothing of plumb stays mounted, and what was
-/// synced is there.
+/// A second signal detaches the block device from its users. No mount of plumb stays, and synced data is
+/// there.
 #[test]
 fn a_second_signal_takes_the_device_away_and_leaves_nothing_mounted() {
     let Some((place, mut server, at, mounted)) = served_mounted() else { return };
@@ -381,7 +379,7 @@ fn a_second_signal_takes_the_device_away_and_leaves_nothing_mounted() {
     file.sync_all().unwrap();
     drop(file);
     assert!(is_left(&place));
-    // A signal that comes within a second of the first counts as the same.
+    // A signal within a second of the first counts as the same.
     server.terminate_until("although it is in use");
     assert_eq!(server.wait(), Some(5), "it was taken from those who used it");
     assert!(!is_left(&place));
@@ -394,7 +392,7 @@ fn a_second_signal_takes_the_device_away_and_leaves_nothing_mounted() {
     assert_eq!(server.wait(), Some(0));
 }
 
-/// After SIGKILL each command works, takes away what the server left, and says so once.
+/// After SIGKILL each command works, removes the leftovers of the server, and reports that once.
 #[test]
 fn commands_after_a_server_was_killed_say_so_and_take_away_what_it_left() {
     let place = Place::new(8 << 20);
@@ -411,7 +409,7 @@ fn commands_after_a_server_was_killed_say_so_and_take_away_what_it_left() {
     }
 }
 
-/// The process that made it was killed after the marker was written, and before the configuration was.
+/// The creating process was killed after it wrote the marker, and before it saved the configuration.
 #[test]
 fn what_a_killed_create_has_made_is_taken_away() {
     let place = Place::new(32 << 20);
@@ -421,14 +419,14 @@ fn what_a_killed_create_has_made_is_taken_away() {
         let files: Vec<_> = files.iter().map(|name| place.path(name)).collect();
         serde_json::json!({"cache": uuid, "backing": place.path("backing"), "files": files}).to_string()
     };
-    // Nothing is left of one that has come to its end.
+    // A process that has completed leaves nothing.
     std::fs::write(state("making"), record(&["log"])).unwrap();
     let restore = |words: &[&str]| place.plumb().args(["restore", "--json"]).args(words).output().unwrap();
     restore(&[]);
     assert!(place.path("log").exists() && !state("making").exists());
     std::fs::remove_file(state("json")).unwrap();
     std::fs::write(place.path("other"), "a file of somebody").unwrap();
-    // Killed before it had given the file its length.
+    // Killed before it had extended the file.
     std::fs::write(place.path("empty"), "").unwrap();
     std::fs::write(state("making"), record(&["log", "empty", "other", "missing"])).unwrap();
     let listed = restore(&["--dry-run"]);
@@ -453,7 +451,7 @@ fn what_a_killed_create_has_made_is_taken_away() {
     );
 }
 
-/// A write that meets the limit fails, and its process says so.
+/// A write beyond the file size limit fails, and the process reports it.
 #[test]
 fn a_limit_of_the_size_of_files_is_an_error_and_no_signal() {
     let place = Place::new(8 << 20);

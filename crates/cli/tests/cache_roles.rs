@@ -1,7 +1,7 @@
-//! Tests that what one cache needs is taken by no other command in any role, unless `--destroy` names it: the
-//! log may have the only copy of what was written, and a backing device alone is neither old nor new. It
-//! guards against a log that another cache takes for its backing device, against a simulated drive that takes
-//! either for its medium, and against two caches of one name.
+//! Tests that no other command uses a device of a cache in any role, unless `--destroy` names it: the log may
+//! have the only copy of data, and a backing device alone is in no consistent state. They guard against a log
+//! used as a backing device, against a simulated drive that uses either as its medium, and against two caches
+//! of one name.
 
 use std::fs::File;
 use std::process::Stdio;
@@ -10,7 +10,7 @@ use crate::cache_support::{Place, refused};
 use crate::common::said;
 use crate::drive_support::Server;
 
-/// Returns the absolute path of a file there.
+/// Returns the absolute path of a file in the place.
 fn path(place: &Place, name: &str) -> String {
     place.here.path().canonicalize().unwrap().join(name).display().to_string()
 }
@@ -28,7 +28,7 @@ fn the_log_of_a_cache_is_cached_by_no_other_unless_it_is_named() {
     assert!(!place.path("other").exists(), "a refusal has left a log");
     place.cache(&["verify", &place.name]);
     place.cache(&[&second[..], &["--destroy", &log]].concat());
-    // The former log is a cached device now, and does not look like a log any more.
+    // The former log is a cached device now, and no longer looks like a log.
     refused(&place, &["serve", &place.name, "--nbd", "s"], 4, &["superblock", "--discard-dirty"]);
     place.cache(&["detach", "second"]);
 }
@@ -57,7 +57,7 @@ fn no_device_of_a_cache_becomes_a_device_of_the_log_of_another() {
 fn a_drive_takes_what_a_cache_needs_only_as_named() {
     let place = Place::new(8 << 20);
     place.create(&[]);
-    // The backing file is still one hole.
+    // The backing file is still sparse.
     for (device, size) in [("backing", "8M"), ("log", "64M")] {
         let path = path(&place, device);
         let serve =
@@ -77,8 +77,8 @@ fn a_drive_takes_what_a_cache_needs_only_as_named() {
     refused(&place, &["serve", &place.name, "--nbd", "s"], 4, &["does not say that it needs"]);
 }
 
-/// The configuration of the second would replace that of the first, whose backing device then needs a cache
-/// that nobody knows.
+/// Otherwise the second configuration would replace the first, whose backing device would need an unknown
+/// cache.
 #[test]
 fn of_creates_of_one_name_at_once_one_is_done() {
     let place = Place::new(8 << 20);
@@ -108,8 +108,8 @@ fn of_creates_of_one_name_at_once_one_is_done() {
     place.cache(&["verify", &place.name]);
 }
 
-/// Checks that the medium of a drive that holds a log is taken again as any other: what is on a drive needs
-/// that drive.
+/// Checks that the medium of a drive that holds a log can be reused by that drive like any other: data on a
+/// drive needs that drive.
 #[test]
 fn the_medium_of_a_drive_that_holds_a_log_is_taken_again() {
     let place = Place::new(8 << 20);
@@ -123,7 +123,7 @@ fn the_medium_of_a_drive_that_holds_a_log_is_taken_again() {
     let server = Server::start(&drive);
     place.cache(&["verify", &place.name]);
     server.detach();
-    // The medium, used directly as a file, is the log of a cache like any other.
+    // The medium, used directly as a file, is a cache's log like any other.
     File::create(place.path("slow")).unwrap().set_len(8 << 20).unwrap();
     let direct = ["create", "--name", "second", "--backing", "slow", "--log", "medium", "--size", "64M"];
     refused(&place, &[&direct[..], &["--overwrite"]].concat(), 4, &["log of a plumb cache"]);

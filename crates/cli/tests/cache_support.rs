@@ -1,4 +1,4 @@
-//! Support code for the tests of caches: a cache over files in a directory of its own, and its server.
+//! Support for tests of caches: a cache over files in a directory of its own, and its server.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -13,18 +13,18 @@ use tempfile::TempDir;
 use crate::common::{document, plumb, said, scratch};
 use crate::drive_support::{Kind, LoopBinding, MountedFileSystem, cannot_attach, name, served};
 
-/// Arguments of a cache that writes nothing back by itself, however long its server waits for the test:
-/// otherwise it begins after a second.
+/// Arguments of a cache that does not destage by itself, however long its server waits for the test. By
+/// default it starts after a second.
 pub(crate) const SLEEPS: [&str; 2] = ["--write-back-at", "40"];
 
-/// A directory with a backing file, a log and the configuration of caches.
+/// Directory with a backing file, a log and the configurations of caches.
 pub(crate) struct Place {
     pub(crate) here: TempDir,
     pub(crate) name: String,
 }
 
 impl Place {
-    /// With a backing file of `size`.
+    /// Creates a place with a backing file of `size`.
     pub(crate) fn new(size: u64) -> Self {
         let here = scratch();
         let backing = std::fs::File::create(here.path().join("backing")).unwrap();
@@ -36,14 +36,14 @@ impl Place {
         self.here.path().join(name)
     }
 
-    /// Returns `plumb` as it finds the caches of this place.
+    /// Returns a `plumb` command that finds the caches of this place.
     pub(crate) fn plumb(&self) -> Command {
         let mut command = plumb();
         command.current_dir(self.here.path()).env("STATE_DIRECTORY", self.here.path());
         command
     }
 
-    /// Returns `plumb cache ARGUMENTS --json`, as it comes.
+    /// Returns the output of `plumb cache ARGUMENTS --json`.
     pub(crate) fn try_cache(&self, arguments: &[&str]) -> Output {
         self.plumb().arg("cache").args(arguments).arg("--json").output().unwrap()
     }
@@ -55,23 +55,23 @@ impl Place {
         document(&output)
     }
 
-    /// Keeps what is written in the log alone.
+    /// Keeps written data only in the log.
     pub(crate) fn put_to_sleep(&self) {
         self.cache(&[&["tune", &*self.name], &SLEEPS[..]].concat());
     }
 
-    /// Makes the cache, with more arguments.
+    /// Creates the cache, with further arguments.
     pub(crate) fn create(&self, arguments: &[&str]) -> Value {
         let fixed = ["create", "--name", &self.name, "--backing", "backing", "--log", "log", "--size", "64M"];
         self.cache(&[&fixed, arguments].concat())
     }
 
-    /// Serves it over NBD, and waits until it is ready.
+    /// Serves the cache over NBD, and waits until it is ready.
     pub(crate) fn serve(&self) -> Server {
         self.serve_as(&["--nbd", "socket"])
     }
 
-    /// Serves it in this way, and waits until it is ready.
+    /// Serves the cache with these exports, and waits until it is ready.
     pub(crate) fn serve_as(&self, way: &[&str]) -> Server {
         self.serve_named(&self.name, way)
     }
@@ -83,8 +83,8 @@ impl Place {
     }
 }
 
-/// Returns a cache that is served as a block device, with a new ext4 that is mounted at a directory; nothing
-/// where that cannot be done, which is told.
+/// Returns a cache that is served as a block device, with a new ext4 mounted at a directory; `None` where
+/// that is impossible, which is reported.
 pub(crate) fn served_mounted() -> Option<(Place, Server, TempDir, MountedFileSystem)> {
     if let Some(why) = cannot_attach(&["mkfs.ext4"]) {
         plumb_testkit::skip(&why);
@@ -99,7 +99,7 @@ pub(crate) fn served_mounted() -> Option<(Place, Server, TempDir, MountedFileSys
     Some((place, server, at, mounted))
 }
 
-/// Runs `plumb cache ARGUMENTS`, which must end with `code` and say all of `words`.
+/// Runs `plumb cache ARGUMENTS`, which must end with `code` and print all of `words`.
 pub(crate) fn refused(place: &Place, arguments: &[&str], code: i32, words: &[&str]) {
     let output = place.try_cache(arguments);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -109,11 +109,11 @@ pub(crate) fn refused(place: &Place, arguments: &[&str], code: i32, words: &[&st
     }
 }
 
-/// A loop device over a file, which is detached when this is dropped.
+/// Loop device over a file; detached on drop.
 pub(crate) struct AttachedLoop(pub(crate) String, LoopBinding);
 
 impl AttachedLoop {
-    /// Returns `None` if this machine gives none, which is told.
+    /// Creates one; `None` if this machine provides none, which is reported.
     pub(crate) fn over(file: &Path) -> Option<Self> {
         let output = Command::new("losetup").args(["--find", "--show"]).arg(file).output();
         match output {
@@ -127,7 +127,7 @@ impl AttachedLoop {
         }
     }
 
-    /// Binds this very device to the file; `None` if another program has taken it, which is told.
+    /// Binds this device to the file; `None` if another program has taken it, which is reported.
     pub(crate) fn at(device: &str, file: &Path) -> Option<Self> {
         if !Command::new("losetup").arg(device).arg(file).status().unwrap().success() {
             plumb_testkit::skip(&format!("another program has taken {device}"));
@@ -153,19 +153,19 @@ impl Drop for AttachedLoop {
     }
 }
 
-/// A `plumb cache serve`. Dropped, it is killed.
+/// Process of `plumb cache serve`; killed on drop.
 pub(crate) struct Server {
     pub(crate) document: Value,
     child: Child,
 }
 
 impl Server {
-    /// Returns the URI of its export.
+    /// Returns the URI of the export.
     pub(crate) fn uri(&self) -> String {
         self.document["nbd"].as_str().unwrap().to_owned()
     }
 
-    /// Returns the block device, of one that is attached.
+    /// Returns the block device of an attached cache.
     pub(crate) fn device(&self) -> &str {
         self.document["device"].as_str().unwrap()
     }
@@ -174,12 +174,12 @@ impl Server {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Asks it to end, as systemd does.
+    /// Sends SIGTERM, as systemd does.
     pub(crate) fn terminate(&self) {
         self.signal(Signal::TERM);
     }
 
-    /// Asks it to end, again and again, until it says something with these words.
+    /// Sends SIGTERM repeatedly until the server prints these words.
     pub(crate) fn terminate_until(&mut self, words: &str) {
         let said = BufReader::new(self.child.stderr.take().unwrap()).lines();
         let (tell, told) = channel();
@@ -194,12 +194,12 @@ impl Server {
         }
     }
 
-    /// Waits until it has ended by itself; its exit code.
+    /// Waits until the server has ended by itself, and returns its exit code.
     pub(crate) fn wait(mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }
 
-    /// Kills it as a crash would.
+    /// Kills the server.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

@@ -1,6 +1,5 @@
-//! Tests of the settings of a cache that may be changed at any time: when it writes back to a device that
-//! sleeps in between, and the endurance of its log; and of what status and metrics say of them, of latency
-//! and of wear.
+//! Tests of settings that can be changed at any time: destaging to a device that sleeps, and the endurance of
+//! the log; and of status and metrics about them, about latency and about wear.
 
 use serde_json::Value;
 
@@ -25,7 +24,7 @@ fn a_backing_device_sleeps_as_it_was_set_and_wakes_when_told() {
     load(&place, &server.uri(), &["--write", "0", "--random", "--count", "10"]);
     let status = place.cache(&["status", name]);
     holds("cache-status", &status);
-    // 6.4 MB of 64 MiB: nothing is written back, though a cache without these settings would by now.
+    // 6.4 MB of 64 MiB: nothing is destaged, although a cache without these settings would do so by now.
     let mut later = place.cache(&["status", name]);
     while later["oldest_dirty"].as_f64() < Some(2.5) {
         later = place.cache(&["status", name]);
@@ -58,7 +57,7 @@ fn a_backing_device_sleeps_as_it_was_set_and_wakes_when_told() {
     while place.cache(&["status", name])["dirty_bytes"] != 0 {}
     place.cache(&["stop", name]);
     assert_eq!(server.wait(), Some(0));
-    // The setting of a cache that is not served is kept as well.
+    // A cache that is not served keeps the setting, too.
     assert_eq!(place.cache(&["tune", name, "--write-back-at", "60"])["sleep"]["at_percent"], 60);
     assert_eq!(place.cache(&["status", name])["sleep"]["at_percent"], 60);
     refused(&place, &["tune", name, "--write-back-at", "61"], 2, &["60"]);

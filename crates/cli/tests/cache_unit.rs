@@ -1,7 +1,6 @@
-//! The udev rule and the systemd unit of a cache. The rule hides the backing device, and nothing else. The
-//! unit: systemd takes it, and what it runs serves, stops at SIGTERM with what is dirty, and serves again
-//! after that and after SIGKILL. It is run here as systemd would, for the process with number 1 need not be
-//! systemd.
+//! Tests of the udev rule and the systemd unit of a cache. The rule hides the backing device and nothing
+//! else. systemd accepts the unit; its command serves, stops at SIGTERM with dirty data, and serves again
+//! after that and after SIGKILL. The test runs the command itself, because process 1 may not be systemd.
 
 use std::io::{Read as _, Write as _};
 use std::process::Command;
@@ -18,8 +17,8 @@ const PROGRAM: &str = "/usr/bin/plumb";
 const RULE: &str = include_str!("../../../integrations/udev/61-plumb-cache.rules");
 const NAMES: &str = include_str!("../../../integrations/udev/62-plumb-names.rules");
 
-/// Returns what udev would make of this block device with `rule` installed; `None` where that cannot be
-/// tried, which is reported.
+/// Returns the properties that udev would assign to this block device with `rule` installed; `None` where
+/// that cannot be tried, which is reported.
 fn as_udev_sees(device: &str, rule: &str) -> Option<String> {
     let rules = std::path::Path::new("/run/udev/rules.d");
     let installed = rules.join(format!("61-plumb-cache-{}.rules", name()));
@@ -78,7 +77,7 @@ fn udev_names_the_block_device_of_a_cache() {
     place.cache(&["detach", &place.name]);
 }
 
-/// Runs what the rule runs over the records that servers of the ublk driver write.
+/// Runs the command of the rule over the records of ublk servers.
 #[test]
 fn udev_finds_the_name_of_a_cache_in_the_record_of_its_block_device() {
     let place = Place::new(1 << 20);

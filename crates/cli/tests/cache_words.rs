@@ -1,5 +1,5 @@
-//! Tests that what `plumb cache` says leads where it should: no sentence names a way that was just taken, or
-//! one that takes the cache away where another would do, and figures that differ look different.
+//! Tests of the advice in messages of `plumb cache`: none suggests what was just done, or removing the cache
+//! where something else would help; and different figures look different.
 
 use crate::cache_support::{Place, refused, served_mounted};
 use crate::common::said;
@@ -36,7 +36,7 @@ fn whoever_said_degraded_is_not_told_to_say_it() {
     let (_, mut child) = crate::drive_support::served(place.plumb().args(serve));
     place.cache(&["stop", &place.name]);
     child.wait().unwrap();
-    // Only the device is there that was left behind.
+    // Only the stale device is present.
     std::fs::rename(place.path("log2"), place.path("away2")).unwrap();
     std::fs::rename(place.path("away"), place.path("log")).unwrap();
     let output = place.try_cache(&["serve", &place.name, "--nbd", "s", "--degraded"]);
@@ -45,7 +45,7 @@ fn whoever_said_degraded_is_not_told_to_say_it() {
     assert!(!said(&output).contains("with --degraded"), "{}", said(&output));
 }
 
-/// Within a version keys may be added to a document.
+/// Within a version, keys may be added to a document.
 #[test]
 fn a_configuration_of_a_later_plumb_is_read() {
     let place = Place::new(8 << 20);
@@ -66,7 +66,7 @@ fn a_refusal_to_adopt_promises_nothing() {
     assert!(!said(&output).contains("will be served"), "{}", said(&output));
 }
 
-/// Checks that the kernel says what can serve a cache, not how plumb was built.
+/// Checks that the kernel, not the build of plumb, determines how a cache can be served.
 #[test]
 fn a_kernel_without_ublk_is_told_what_to_do() {
     if std::path::Path::new("/dev/ublk-control").exists() {
@@ -78,7 +78,7 @@ fn a_kernel_without_ublk_is_told_what_to_do() {
     place.cache(&["detach", &place.name]);
 }
 
-/// A cache that is detached is gone: what a killed server has left goes when it is served again.
+/// A detached cache is gone; leftovers of a killed server are removed when it is served again.
 #[test]
 fn what_a_killed_server_has_left_mounted_leads_to_no_detach() {
     let Some((place, server, _at, mounted)) = served_mounted() else { return };

@@ -1,9 +1,9 @@
-//! The document of `plumb check`: what its readers were promised, and that it agrees with outside observers.
+//! Tests of the document of `plumb check`: its promised keys, and its agreement with outside observers.
 
 use crate::common::{check, document, entries, holds, said, scratch, verdict_ids};
 use serde_json::Value;
 
-/// Flush requests of all devices, from /proc/diskstats.
+/// Returns the flush requests of all devices, from /proc/diskstats.
 fn flushes_of_all_devices() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/diskstats").ok()?;
     text.lines().map(|line| line.split_ascii_whitespace().nth(18)?.parse::<u64>().ok()).sum()

@@ -1,4 +1,4 @@
-//! However a check ends, it leaves no file in the place that it checked, and a recording that can be read.
+//! Tests that a check, however it ends, leaves no file in the checked place, and a readable recording.
 
 use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
@@ -8,12 +8,12 @@ use crate::common::{entries, plumb, said, scratch};
 use crate::load_support::{start, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Returns a check that would take a while.
+/// Starts a check that takes a while.
 fn long_check(place: &Path, run: &Path) -> Child {
     start(plumb().args(["check", "--seconds", "20", "--size", "16M", "--json", "--out"]).args([run, place]))
 }
 
-/// Sends `signal` when `phase` begins; the exit status, and all of stdout.
+/// Sends `signal` when `phase` begins, and returns the exit status and stdout.
 fn interrupted(phase: &str, signal: Signal, place: &Path, run: &Path) -> (ExitStatus, String) {
     let mut child = long_check(place, run);
     let progress = wait_for(phase, &mut child);
@@ -65,7 +65,7 @@ fn kill_9_leaves_no_file_and_a_readable_recording() {
     assert_eq!(document["sync"][0]["method"], "overwrite-fdatasync", "{}", said(&report));
 }
 
-/// Returns the magic number of the file system, if a test file there has no name.
+/// Returns the magic number of the file system, if test files there have no name.
 fn unnamed_files_work(place: &Path) -> Option<String> {
     let kind = rustix::fs::statfs(place).unwrap().f_type;
     [0xef53, 0x5846_5342, 0x0102_1994].contains(&kind).then(|| format!("{kind:#x}"))

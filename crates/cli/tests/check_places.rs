@@ -1,5 +1,5 @@
-//! Places that cannot be checked, or not wholly: a clear sentence, the documented exit code, and nothing left
-//! behind.
+//! Tests of places that cannot be checked, or only in part: a clear message, the documented exit code, and
+//! nothing left behind.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,7 +11,7 @@ use rustix::fs::{FileType, Mode};
 
 use crate::common::{can_mount, document, entries, in_own_mounts, own_words, plumb, said, scratch};
 
-/// Returns the sentence on stderr that is not progress.
+/// Returns stderr without progress lines.
 fn stderr(output: &Output) -> String {
     own_words(&output.stderr)
 }
@@ -72,7 +72,7 @@ fn nonsense_on_the_command_line_is_a_usage_error() {
 
 #[test]
 fn a_raw_disk_is_refused() {
-    // Disks of memory and partitions of loop devices come and go with other tests.
+    // Memory disks and partitions of loop devices come and go with other tests.
     let stays = |name: &String| !name.starts_with("zram") && !name.trim_start_matches("loop").contains('p');
     let names = std::fs::read_dir("/sys/class/block").into_iter().flatten();
     let mut names = names.map(|name| name.unwrap().file_name().into_string().unwrap());
@@ -143,22 +143,22 @@ fn a_device_that_fails_ends_the_check_and_is_said() {
         return plumb_testkit::skip("a failing loop device needs root and /dev/loop-control");
     }
     let place = scratch();
-    // The disk's backing file lies on a memory file system that is too small for it: writes fail in the end.
+    // The disk's backing file is on a tmpfs that is too small for it, so writes fail eventually.
     let script = "mount -t tmpfs -o size=8m none $place; truncate -s 512M $place/disk; \
                   loop=$(losetup --find --show $place/disk); trap 'umount $place/mnt; losetup -d $loop' EXIT; \
                   mkfs.ext4 -q -E lazy_itable_init=1,lazy_journal_init=1 -O ^has_journal $loop; mkdir $place/mnt; \
                   mount $loop $place/mnt; \
                   $plumb check --seconds 2 --json --out $(mktemp -d) $place/mnt && code=0 || code=$?; exit $code";
     let output = in_own_mounts(script, place.path());
-    // The loop driver answers with EIO or, since 5.10, with the ENOSPC that it met; that all of it is memory
-    // is a finding, which wins over "not measured".
+    // The loop driver answers with EIO or, since Linux 5.10, with ENOSPC. The tmpfs is a finding, which
+    // outranks "not measured".
     assert!(matches!(output.status.code(), Some(1 | 5)), "{}", said(&output));
     let document = document(&output);
     assert_eq!(document["complete"], false);
     assert!(document["incomplete_because"].is_string(), "{}", said(&output));
 }
 
-/// One reason has one code, whatever was to be written.
+/// One reason has one exit code, whatever was to be written.
 #[test]
 fn what_is_to_be_written_to_a_read_only_place_is_refused() {
     if !can_mount() {

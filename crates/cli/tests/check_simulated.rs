@@ -1,5 +1,4 @@
-//! Simulated drives and NBD exports where a command takes a path to look at: `plumb check` and
-//! `plumb survey`.
+//! Tests of simulated drives and NBD exports as arguments of `plumb check` and `plumb survey`.
 
 use std::process::Output;
 
@@ -7,7 +6,7 @@ use crate::common::{document, holds, plumb, said, scratch, verdict_ids};
 use crate::drive_support::Server;
 use serde_json::Value;
 
-/// Returns the output of a check of `target` that is recorded in a directory of its own.
+/// Returns the output of a check of `target`, recorded in a directory of its own.
 fn check(target: &str) -> Output {
     let runs = scratch();
     plumb()

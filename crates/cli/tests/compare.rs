@@ -1,5 +1,5 @@
-//! `plumb compare` on simulated drives: known differences are found and explained, none is found where there
-//! is none, a limit sets the exit code, and what was recorded is shown again.
+//! Tests of `plumb compare` on simulated drives: known differences are found and explained, none is found
+//! where there is none, a limit determines the exit code, and a recording can be shown again.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Command;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 const SCHEMA: &str = "compare";
 
-/// Compares what was typed, parted at bars; the document and the exit code.
+/// Runs a comparison with these words, separated by bars, and returns the document and the exit code.
 fn compared(place: &Place, typed: &str) -> (Value, Option<i32>) {
     let mut command = plumb();
     command.args(["compare", "--json", "--replace", "--out"]).arg(place.run_directory());
@@ -147,7 +147,7 @@ fn recorded_runs_are_compared_and_labelled() {
     // Differences of the workloads come first.
     let notes = document["notes"].as_array().unwrap();
     assert!(notes.iter().any(|note| note.as_str().unwrap().contains("not interleaved")), "{notes:?}");
-    // A run is one measurement, however often and by whatever name it is named.
+    // A run is one measurement, even if it is named twice or by another name.
     let copied = Command::new("cp").args(["-r", "run0", "copy"]).current_dir(place.here.path()).status();
     assert!(copied.unwrap().success());
     for typed in [
@@ -164,7 +164,7 @@ fn recorded_runs_are_compared_and_labelled() {
         assert!(said(&output).contains("a run counts as one measurement"), "{typed}: {}", said(&output));
     }
     assert!(!place.here.path().join("plumb-runs").exists(), "nothing was to be recorded");
-    // The name of a file is not spelt otherwise at the start of a sentence.
+    // The name of a file is not capitalised at the start of a sentence.
     std::fs::rename(place.here.path().join("run1"), place.here.path().join("off")).unwrap();
     let output =
         plumb().args(["compare", "off", "--against", "run0"]).current_dir(place.here.path()).output();
@@ -182,7 +182,7 @@ fn whole_rounds_are_kept_when_it_is_interrupted() {
     let mut child = start(&mut command);
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let measuring = |line: &std::io::Result<String>| line.as_ref().unwrap().contains("measuring");
-    // Practice, and six blocks that are over.
+    // The pilot blocks, and six complete blocks.
     assert!(lines.by_ref().filter(measuring).nth(16).is_some(), "it ended early");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let reader = std::thread::spawn(move || lines.count());
@@ -197,7 +197,7 @@ fn whole_rounds_are_kept_when_it_is_interrupted() {
     assert_eq!(serde_json::from_slice::<Value>(&kept).unwrap(), document);
 }
 
-/// A log gets one line of progress every ten seconds, not one for each of some dozen blocks.
+/// A log file gets one progress line every ten seconds, not one for each block.
 #[test]
 fn progress_floods_no_log() {
     let place = Place::new();
@@ -269,7 +269,7 @@ fn levels_run_at_the_same_time_each_on_a_target_of_its_own() {
     assert_eq!(document["outcome"], "different", "{document:#}");
     assert!(number(&document, "/ratios/iops/low") > 1.2, "{document:#}");
     let blocks = document["measured"].as_array().unwrap().len() as f64;
-    // The blocks of the practice are included.
+    // Pilot blocks are included.
     assert_eq!(blocks, 2.0 * (number(&document, "/blocks") + 5.0));
     assert!(document["levels"][1]["distribution"].as_array().unwrap().len() > 10);
     assert!(document["measured"][0]["rates"][0].as_f64().unwrap() > 0.0);
@@ -278,7 +278,6 @@ fn levels_run_at_the_same_time_each_on_a_target_of_its_own() {
 #[test]
 fn each_workload_is_a_chapter_that_is_judged_alone() {
     let place = Place::new();
-    // A second disk changes nothing of one request at a time, and much of many.
     let typed = "--factor|policy=on,off|sim:nearline-4tb|--random|--write|100|--workload|--depth 4|--workload|--sync-every 1|\
                  --duration|400ms|--budget|30s|--fail-if|iops ratio > 1.5";
     let (document, code) = compared(&place, typed);
@@ -361,7 +360,7 @@ fn practice_predicts_what_finds_a_difference() {
             .contains("to detect a difference of 10% with a probability of 80%")
     );
     assert!(predicted("rounds") >= 10.0 && predicted("seconds") > 10.0 * 2.0 * 0.4);
-    // A smaller one takes longer, and what the budget finds is the same.
+    // A smaller difference takes longer, and the budget detects the same.
     let (finer, _) = compared(&place, &format!("{words}|--find|0.1%|--dry-run"));
     assert!(number(&finer, "/design/prediction/seconds") > 3.0 * predicted("seconds"), "{finer:#}");
     assert_eq!(
@@ -370,14 +369,14 @@ fn practice_predicts_what_finds_a_difference() {
     );
 }
 
-/// Returns `plumb compare` as it finds caches and records of this place.
+/// Returns `plumb compare` with the caches and records of this place.
 fn here(place: &Place) -> std::process::Command {
     let mut command = plumb();
     command.current_dir(place.here.path()).env("STATE_DIRECTORY", place.here.path());
     command
 }
 
-/// Returns how many files of a directory of the place there are.
+/// Returns the number of files in a directory of the place.
 fn files(place: &Place, directory: &str) -> usize {
     std::fs::read_dir(place.here.path().join(directory)).map_or(0, Iterator::count)
 }
@@ -413,7 +412,7 @@ fn a_cache_before_a_file_goes_at_the_end_and_after_a_kill_by_the_next_command() 
     drop(lines);
     // The configuration of the cache and the lock of orders on it.
     assert_eq!((files(&place, "cache"), files(&place, "restore")), (2, 1));
-    // A command that only reads says what is left, and changes nothing.
+    // A command that only reads reports leftovers, and changes nothing.
     let reading = here(&place).arg("explain").output().unwrap();
     let told = String::from_utf8_lossy(&reading.stderr).into_owned();
     assert!(told.contains("left the cache compare-") && told.contains("`plumb restore`"), "{told}");
@@ -426,7 +425,7 @@ fn a_cache_before_a_file_goes_at_the_end_and_after_a_kill_by_the_next_command() 
     assert_eq!(settings(&listed), ["left"], "{listed:#}");
     // The configuration of the cache and the lock of orders on it.
     assert_eq!((files(&place, "cache"), files(&place, "restore")), (2, 1));
-    // One that writes puts it back first.
+    // A command that writes restores them first.
     let writing =
         ["load", "other.dat", "--size", "1M", "--write", "100", "--duration", "100ms", "--no-record"];
     let next = here(&place).args(writing).output().unwrap();
@@ -458,7 +457,7 @@ fn a_file_of_words_has_the_levels_of_its_targets() {
         let all_in = wanted.split(' ').all(|target| words.contains(&format!("\"{target}")));
         assert!(all_in && words.contains("write = 37"), "{typed}: {words}");
     }
-    // Both draw the same offsets, although nobody said from which seed.
+    // Both draw the same offsets, although no seed was given.
     let words = shown("--a|x.dat|--b|y.dat");
     assert_eq!(words.matches("seed = ").count(), 1, "{words}");
 }

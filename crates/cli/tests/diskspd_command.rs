@@ -1,7 +1,7 @@
-//! `plumb diskspd` as people run it: its outputs, profiles, and the rows of a field report on caches between
-//! a test and the disk.
+//! Tests of `plumb diskspd` as users run it: its outputs, profiles, and the rows of a field report on the
+//! caches between a test and the disk.
 //!
-//! Where figures matter `-n` stands: otherwise the first threads of all tests that run now share one
+//! Tests of figures use `-n`, because otherwise the first threads of all simultaneous tests share one
 //! processor.
 
 use std::collections::HashSet;
@@ -10,7 +10,7 @@ use crate::common::{can_mount, document, entries, holds, in_own_mounts, said};
 use crate::load_support::{Place, Zram, stderr};
 use serde_json::Value;
 
-/// Asserts that the text is one XML element with all elements within closed, and no text that is not XML.
+/// Asserts that the text is one well-formed XML element.
 fn assert_is_xml(text: &str) {
     let mut open: Vec<&str> = Vec::new();
     let mut elements = 0;
@@ -153,7 +153,7 @@ fn dots_come_on_stdout_for_every_so_many_operations_also_into_a_file() {
     assert_is_xml(&String::from_utf8(xml.stdout).unwrap());
 }
 
-/// DiskSpd then warms up, cools down and says so; that is no failure.
+/// DiskSpd then warms up, cools down and reports that; this is not a failure.
 #[test]
 fn in_no_time_nothing_is_measured_and_the_run_is_done() {
     let place = Place::new();
@@ -165,7 +165,7 @@ fn in_no_time_nothing_is_measured_and_the_run_is_done() {
     assert_eq!(std::fs::metadata(place.path("f")).unwrap().len(), 1 << 20);
 }
 
-/// Returns how small gzip makes a file, as a part of its size; `None`, and said, without gzip.
+/// Returns the ratio by which gzip compresses a file; `None` without gzip, which is reported.
 fn compressed(file: &std::path::Path) -> Option<f64> {
     let Ok(output) = std::process::Command::new("gzip").arg("-1c").arg(file).output() else {
         plumb_testkit::skip("gzip is not installed");
@@ -175,7 +175,7 @@ fn compressed(file: &std::path::Path) -> Option<f64> {
     Some(output.stdout.len() as f64 / std::fs::metadata(file).unwrap().len() as f64)
 }
 
-/// A storage that compresses or deduplicates sees random bytes, unless something else was asked for.
+/// Compressing or deduplicating storage gets random bytes by default.
 #[test]
 fn what_is_written_does_not_compress_and_neighbours_share_no_bytes() {
     let place = Place::new();
@@ -197,17 +197,16 @@ fn what_is_written_does_not_compress_and_neighbours_share_no_bytes() {
     assert!(ratio > 0.95, "what is verified compresses to {ratio}");
 }
 
-/// Number of bytes in flight when the counters are read, which belong to one side and may not yet be of the
-/// other.
+/// Number of bytes in flight when the counters are read, which may be counted on one side only.
 const AT_THE_EDGES: u64 = 2 * 32 * 8192;
 
-/// Returns how far both sides may differ: that, and what passes while a busy machine lets the reader of the
-/// counters wait.
+/// Returns the tolerated difference of both sides: the bytes in flight, and those of the time for which a
+/// busy machine delays reading the counters.
 const fn edges(application: u64) -> u64 {
     AT_THE_EDGES + application / 100
 }
 
-/// Returns the bytes that a row moved: at the application, read from the disk, written to the disk.
+/// Returns the bytes of a row: at the application, read from the disk, written to the disk.
 fn bytes(place: &Place, row: &str, direction: &str) -> (u64, u64, u64) {
     let text = std::fs::read(place.path(&format!("{row}.json"))).unwrap();
     let document: Value = serde_json::from_slice(&text).unwrap();
@@ -221,9 +220,8 @@ fn bytes(place: &Place, row: &str, direction: &str) -> (u64, u64, u64) {
     moved
 }
 
-/// Runs rows of a shell script on a disk of memory that nobody else uses, `$disk`; each
-/// `row NAME SWITCHES TARGET` leaves its document in NAME.json. That the disk is memory is a finding (exit
-/// 1).
+/// Runs rows of a shell script on a memory disk of its own, `$disk`. Each `row NAME SWITCHES TARGET` leaves
+/// its document in NAME.json. The memory disk is a finding (exit 1).
 fn rows_on_a_disk_of_our_own(rows: &str) -> Option<Place> {
     let place = Place::new();
     let Some(disk) = Zram::new(64 << 20).filter(|_| can_mount()) else {
@@ -246,7 +244,7 @@ fn past_the_page_cache_the_disk_moves_what_the_application_does() {
     let rows = "mkfs.ext4 -q $disk; mkdir m; mount $disk m; row made -c16M -w0 m/f; sync -f m; row read -w0 -Su m/f; \
                 row write -w100 -Zr -Su m/f; row through -w100 -Zr -Sh m/f; umount m";
     let Some(place) = rows_on_a_disk_of_our_own(rows) else { return };
-    // Besides what the test moves, a file system has a little to say of its own.
+    // The file system adds some writes of its own.
     let about = |disk: u64, application: u64| {
         disk + edges(application) >= application && disk < application + (4 << 20) + edges(application)
     };
@@ -267,7 +265,7 @@ fn through_the_page_cache_the_disk_moves_less() {
                 row read -w0 m/f; row write -w100 -Zr m/f; umount m";
     let Some(place) = rows_on_a_disk_of_our_own(rows) else { return };
     let (application, read, _) = bytes(&place, "read", "read");
-    // Other programs look at a new disk, too.
+    // Other programs read a new disk, too.
     assert!(read < application / 100, "{application} bytes were read, from memory, and {read} from the disk");
     let (application, _, written) = bytes(&place, "write", "write");
     assert!(written < application, "{application} bytes were written, {written} to the disk");

@@ -1,12 +1,10 @@
-//! Every command of the README and of the guides is run, in its order, and what is printed below it is
-//! compared.
+//! Tests of the README and the guides: every command is run, in order, and its output is compared.
 //!
-//! A block marked `sh` holds commands. A block marked `console` holds commands after `$ `, and what each
-//! prints: all of it, or parts with `...` on a line of its own between them. The places where lines wrap may
-//! differ, and numbers but those of `plumb study`, which come from simulated drives and one seed; a comment
-//! `<!-- of one machine -->` before a block says that only the words before the first colon of a line are the
-//! same everywhere. Commands run with smaller sizes and times, unless `PLUMB_DOCUMENTS` is `whole` (`cargo
-//! xtask docs`).
+//! A block marked `sh` has commands. A block marked `console` has commands after `$ ` with their output: all
+//! of it, or parts separated by lines of `...`. Line breaks may differ, and so may numbers, except those of
+//! `plumb study`, which come from simulated drives and a fixed seed. A comment `<!-- of one machine -->`
+//! before a block means that only the words before the first colon of each line are the same everywhere.
+//! Commands run with smaller sizes and times, unless `PLUMB_DOCUMENTS` is `whole` (`cargo xtask docs`).
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -14,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::common::{plumb, said, scratch};
 
-/// Beginnings of commands that are not run: they build, change disks or boot parameters, or need other
+/// Prefixes of commands that are not run: they build, change disks or boot parameters, or need other
 /// machines.
 const NOT_RUN: [&str; 8] = [
     "cargo run ",
@@ -27,19 +25,19 @@ const NOT_RUN: [&str; 8] = [
     "umount ",
 ];
 
-/// Names of drives and caches in the documents. Servers are found by name, and other tests run at the same
-/// time.
+/// Names of drives and caches in the documents, which are replaced because servers are found by name and
+/// other tests run simultaneously.
 const NAMES: [&str; 2] = ["db", "old"];
 
-/// The line that names the rules which apply to a run.
+/// Line that names the rules that apply to a run.
 const RULES: &str = "Worth knowing:";
 
-/// One command of a document.
+/// Command of a document.
 struct TypedCommand {
     line: String,
-    /// Lines of its output; none where the document shows none.
+    /// Lines of its output; empty where the document shows none.
     expected: Vec<String>,
-    /// True if figures, names and layers are of the machine on which the document was written.
+    /// True if figures, names and layers depend on the machine.
     is_of_one_machine: bool,
 }
 
@@ -47,7 +45,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Returns the commands of a document, without their remarks.
+/// Returns the commands of a document, without comments.
 fn commands(document: &str) -> Vec<TypedCommand> {
     let mut found: Vec<TypedCommand> = Vec::new();
     let (mut block, mut is_of_one_machine) = ("", false);
@@ -72,7 +70,7 @@ fn commands(document: &str) -> Vec<TypedCommand> {
                 let line = command.split("  #").next().unwrap_or_default().trim().to_owned();
                 found.push(TypedCommand { line, expected: Vec::new(), is_of_one_machine });
             }
-            // A busy machine may have more rules apply.
+            // More rules may apply on a busy machine.
             (None, Some(typed)) if line.starts_with(RULES) => {
                 typed.expected.extend([RULES, "..."].map(str::to_owned));
             }
@@ -84,9 +82,9 @@ fn commands(document: &str) -> Vec<TypedCommand> {
     found
 }
 
-/// Returns the same command with less to do.
+/// Returns a shorter version of a command.
 fn smaller(line: &str) -> String {
-    // Simulated drives run in their own time, which is short; less so for seven runs of whole clusters.
+    // Simulated drives run in virtual time, which is short, except for seven runs of whole clusters.
     if line.contains("sim:") {
         return match line.starts_with("plumb fleet load") {
             true => line.replace("--duration 10s", "--duration 2s"),
@@ -114,7 +112,7 @@ fn smaller(line: &str) -> String {
     }
     if line.contains("plumb prove app") {
         words.push("--recordings 1".to_owned());
-        // A busy machine takes long to judge all that is to be printed of a program.
+        // A busy machine takes too long to explore everything that is shown.
         let is_short = line.contains("plumb prove app --subject");
         words.push(if is_short { "--budget 2s" } else { "--budget 20m --recovery-depth 1" }.to_owned());
     }
@@ -127,8 +125,8 @@ fn smaller(line: &str) -> String {
     words.join(" ")
 }
 
-/// Returns the words of a text as they are on every machine and at every width: numbers are `N`, units after
-/// them go.
+/// Returns the words of a text independent of machine and width: numbers become `N`, and their units are
+/// removed.
 fn words(text: &str) -> Vec<String> {
     const UNITS: [&str; 14] =
         ["ns", "µs", "ms", "s", "B", "KiB", "MiB", "GiB", "TiB", "KiB/s", "MiB/s", "GiB/s", "IOPS", "–"];
@@ -142,7 +140,7 @@ fn words(text: &str) -> Vec<String> {
             false => words.push(word.to_owned()),
         }
     }
-    // A file system discards the blocks of removed files whenever it likes.
+    // A file system may discard blocks of removed files at any time.
     let discards = ["N", "discards/s", "of", "N"];
     while let Some(at) = words.windows(discards.len()).position(|window| window == discards) {
         words.drain(at..at + discards.len());
@@ -150,16 +148,16 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Returns the words of a text as they are at every width.
+/// Returns the words of a text independent of its width.
 fn exact_words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Finds the parts of `expected`, which stand between lines of `...`, one after the other in `printed`, by
-/// the `words` of each.
+/// Finds the parts of `expected`, separated by lines of `...`, in order in `printed`, comparing their
+/// `words`.
 ///
 /// # Errors
-/// The first part that is not there.
+/// Returns the first missing part.
 fn compare(expected: &[String], printed: &str, words: fn(&str) -> Vec<String>) -> Result<(), String> {
     let printed = words(printed);
     let mut rest = &printed[..];
@@ -175,14 +173,14 @@ fn compare(expected: &[String], printed: &str, words: fn(&str) -> Vec<String>) -
     Ok(())
 }
 
-/// Finds what stands before the first colon of each line of `expected`, one after the other.
+/// Finds the text before the first colon of each line of `expected`, in order.
 fn compare_labels(expected: &[String], printed: &str) -> Result<(), String> {
     let labels = expected.iter().filter_map(|line| Some(line.split_once(": ")?.0));
     let lines: Vec<_> = labels.flat_map(|label| [label.to_owned(), "...".to_owned()]).collect();
     compare(&lines, &printed.replace(':', " "), words)
 }
 
-/// A server that ends with the test.
+/// Server that ends with the test.
 struct Server(Child);
 
 impl Drop for Server {
@@ -192,7 +190,7 @@ impl Drop for Server {
     }
 }
 
-/// Runs the commands of a document in a directory of their own, and compares what they print.
+/// Runs the commands of a document in a new directory, and compares their output.
 fn run(document: &str) -> tempfile::TempDir {
     let (place, home) = (scratch(), scratch());
     let text = std::fs::read_to_string(root().join(document)).unwrap();
@@ -226,8 +224,8 @@ fn run(document: &str) -> tempfile::TempDir {
             continue;
         }
         let output = shell.args(["-c", &line]).output().unwrap();
-        // A finding is a result, what disks a machine has is for the machine to say, and a short proof may
-        // end before it has judged every state.
+        // Findings are valid results, the disks depend on the machine, and a short proof may end before it
+        // has judged every state.
         let expected: &[i32] = match line.split(' ').nth(1) {
             Some("policy") => &[0, 1, 3, 4],
             Some("prove") => &[0, 1, 3],
@@ -248,12 +246,12 @@ fn run(document: &str) -> tempfile::TempDir {
     place
 }
 
-/// Returns true if the command measures only simulated drives, in their own time.
+/// Returns true if the command measures only simulated drives in virtual time.
 fn is_simulated(line: &str) -> bool {
     line.starts_with("plumb study ") && !line.contains(" --on ")
 }
 
-/// Returns true if this is a proof, and this machine can make one.
+/// Returns true if this is a proof that this machine can make.
 fn can_prove(line: &str) -> bool {
     let may = rustix::process::geteuid().is_root() && Path::new("/dev/fuse").exists();
     if line.contains("prove app") && !may {

@@ -1,4 +1,4 @@
-//! Tests that whoever uses a served drive over NBD keeps it: detaching is refused with their names, unless
+//! Tests that a served drive stays while NBD clients use it: detaching is refused with their names, unless
 //! they are to be cut off.
 
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use crate::common::{has_run, said};
 use crate::drive_support::{Server, has};
 
-/// A client that stays connected until it is told to write, which it then does and says how that went.
+/// Client that stays connected until it is told to write and to report the result.
 struct Client(Child);
 
 impl Client {
@@ -21,7 +21,7 @@ impl Client {
             .spawn()
             .unwrap();
         let mut client = Self(child);
-        // Once it answers it is connected.
+        // An answer shows that the client is connected.
         client.ask("write -P 1 0 4k", "wrote 4096");
         client
     }
@@ -35,7 +35,7 @@ impl Client {
         }
     }
 
-    /// Writes once more; what it said.
+    /// Writes once more, and returns the output.
     fn write_and_leave(mut self) -> String {
         // A client whose connection was cut may be gone.
         writeln!(self.0.stdin.take().unwrap(), "write -P 2 0 4k").unwrap_or_default();
@@ -70,7 +70,7 @@ fn clients_are_named_and_keep_their_drive() {
     }
     assert!(local.write_and_leave().contains("wrote 4096"), "the client lost the drive");
     assert!(remote.write_and_leave().contains("wrote 4096"), "the client lost the drive");
-    // The server notices that they are gone by itself.
+    // The server notices by itself that the clients are gone.
     while server.order("status", &[])["nbd_clients"] != 0 {
         std::thread::yield_now();
     }
@@ -96,7 +96,7 @@ fn clients_that_are_cut_off_get_errors_and_the_server_ends_well() {
     }
 }
 
-/// Returns a load of 64 KiB on the export at `socket`.
+/// Returns the output of a load of 64 KiB on the export at `socket`.
 fn load(socket: &Path, more: &[&str]) -> Output {
     let uri = format!("nbd+unix:///?socket={}", socket.display());
     let directory = tempfile::tempdir().unwrap();

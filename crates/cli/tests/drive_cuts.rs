@@ -1,8 +1,8 @@
-//! The power goes in the middle of a real workload on a mounted file system: what was synced is there
-//! afterwards, on honest drives; on one that answers flushes and does nothing, losses are found.
+//! Tests that cut power in the middle of a real workload on a mounted file system: on honest drives synced
+//! data is there afterwards; on a drive that ignores flushes, losses are found.
 //!
-//! What is acknowledged is recorded outside of the drive, in this process. `PLUMB_CUTS` says how many cuts
-//! (30), `PLUMB_SEED` the seed of the first drive (1); a failure names the seed of its drive and the moment
+//! Acknowledgements are recorded outside of the drive, in this process. `PLUMB_CUTS` is the number of cuts
+//! (30), `PLUMB_SEED` the seed of the first drive (1). A failure prints the seed of its drive and the moment
 //! of its cut.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,15 +15,15 @@ use std::time::Instant;
 use crate::common::PYTHON;
 use crate::drive_support::{Kind, MountedFileSystem, Server, cannot_attach, run};
 
-/// Number of cuts that a drive takes before the next one is made.
+/// Number of cuts per drive.
 const CUTS_PER_DRIVE: u64 = 5;
-/// A workload that ends by itself was not cut.
+/// Largest number of rounds of a workload, which must be cut before its end.
 const ROUNDS_MAX: u64 = 2_000;
 
-/// Maximum number of cuts of a drive that ignores flushes, until two have taken what was acknowledged.
+/// Largest number of cuts of a drive that ignores flushes, until two have lost acknowledged data.
 const LIAR_CUTS_MAX: u64 = 60;
 
-/// splitmix64 (Steele, Lea, Flood 2014).
+/// Random numbers by splitmix64 (Steele, Lea, Flood 2014).
 pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
@@ -35,12 +35,12 @@ impl Chance {
         z ^ (z >> 31)
     }
 
-    /// 1 to `max`.
+    /// Returns a random number from 1 to `max`.
     pub(crate) fn up_to(&mut self, max: u64) -> u64 {
         1 + self.next() % max
     }
 
-    /// Returns when to cut, as `plumb drive cut` takes it.
+    /// Returns a random moment as arguments of `plumb drive cut`.
     fn moment(&mut self) -> Vec<String> {
         let flush = self.up_to(40);
         match self.up_to(3) {
@@ -51,18 +51,17 @@ impl Chance {
     }
 }
 
-/// Returns the contents of a file: no two files and no two blocks of a file are alike.
+/// Returns the contents of a file. All files and all blocks of a file differ.
 fn contents(seed: u64, number: u64) -> Vec<u8> {
     let mut chance = Chance(seed ^ (number << 20));
     let words = chance.up_to(3_000);
     (0..words).flat_map(|_| chance.next().to_le_bytes()).collect()
 }
 
-/// Data that was acknowledged as durable, by path below the mount point.
+/// Data acknowledged as durable, by path below the mount point.
 pub(crate) type DurableFiles = BTreeMap<PathBuf, Vec<u8>>;
 
-/// Files that are written and synced with their directory, and a log that is appended to, until an error
-/// comes.
+/// Writes files and syncs them with their directory, and appends to a log, until an error.
 pub(crate) fn work(
     mount: &Path,
     directory: &str,
@@ -82,7 +81,7 @@ pub(crate) fn work(
         let mut file = File::create(&aside)?;
         file.write_all(&text)?;
         file.sync_all()?;
-        // Between here and the sync of the directory either version may be found.
+        // Until the directory is synced, either version may be found.
         let old = acknowledged.remove(&path);
         fs::rename(&aside, mount.join(&path))?;
         File::open(mount.join(home))?.sync_all()?;
@@ -108,7 +107,7 @@ pub(crate) fn lost(mount: &Path, acknowledged: &DurableFiles) -> Vec<String> {
     lost.map(|(path, _)| path.display().to_string()).collect()
 }
 
-/// A file system on a drive that is cut again and again.
+/// File system on a drive that is cut repeatedly.
 struct Bench {
     server: Server,
     kind: Kind,
@@ -128,7 +127,7 @@ impl Bench {
         MountedFileSystem::new(self.kind, self.server.device(), self.mount_point.path())
     }
 
-    /// One cut while `workload` runs on the mounted file system; it must not end before.
+    /// Cuts once while `workload` runs on the mounted file system; the workload must not end before.
     fn cut_during(&self, moment: &[String], workload: impl FnOnce(&Path)) {
         let mounted = self.mount().unwrap_or_else(|said| panic!("seed {}: {said}", self.seed));
         let moment: Vec<&str> = moment.iter().map(String::as_str).collect();
@@ -141,15 +140,15 @@ impl Bench {
         assert_eq!(status["power"], true);
     }
 
-    /// Mounts again; what of the acknowledged is lost.
+    /// Mounts again, and returns the acknowledged data that is lost.
     fn after(&self, acknowledged: &DurableFiles) -> Result<Vec<String>, String> {
         let mounted = self.mount()?;
         Ok(lost(&mounted.at, acknowledged))
     }
 }
 
-/// Returns one cut in the middle of writing files: everything that was acknowledged there, and what of it is
-/// lost. A file system that cannot be mounted has lost all.
+/// Makes one cut in the middle of writing files, and returns its moment, the acknowledged files, and the lost
+/// ones. If the file system cannot be mounted, all are lost.
 fn cut_files(bench: &Bench, chance: &mut Chance, round: u64) -> (Vec<String>, DurableFiles, Vec<String>) {
     let moment = chance.moment();
     let mut acknowledged = DurableFiles::new();
@@ -168,7 +167,7 @@ pub(crate) fn from_environment(name: &str, otherwise: u64) -> u64 {
 
 const PROGRAMS: [&str; 5] = ["mkfs.ext4", "mkfs.xfs", "mkfs.btrfs", "mount", "blockdev"];
 
-/// Drives and file systems that take turns.
+/// Drives and file systems to test in turn.
 const PAIRS: [(&str, Kind); 6] = [
     ("consumer-nvme-ssd", Kind::Ext4),
     ("consumer-nvme-ssd", Kind::Xfs),
@@ -188,7 +187,7 @@ fn what_was_synced_survives_on_honest_drives() {
     let mut kept = 0;
     for drive in 0..cuts.div_ceil(CUTS_PER_DRIVE) {
         let seed = first_seed.wrapping_add(drive);
-        // By the seed, so that it alone repeats a failure.
+        // Chosen by the seed, so that the seed alone repeats a failure.
         let (model, kind) = PAIRS[(seed % PAIRS.len() as u64) as usize];
         let bench = Bench::new(model, kind, seed);
         let mut chance = Chance(seed);
@@ -223,8 +222,7 @@ fn losses_of_a_liar_are_found() {
     }
     let first_seed = from_environment("PLUMB_SEED", 1);
     let mut found = 0;
-    // Much of what a flush should have saved is saved by chance: the drive writes it back soon, flushed or
-    // not.
+    // Many unflushed writes survive by chance, because the drive destages them soon anyway.
     for seed in (0..LIAR_CUTS_MAX).map(|drive| first_seed.wrapping_add(drive)) {
         let bench = Bench::new("liar", Kind::Ext4, seed);
         let (moment, acknowledged, lost) = cut_files(&bench, &mut Chance(seed), 0);
@@ -245,7 +243,7 @@ fn losses_of_a_liar_are_found() {
     );
 }
 
-/// Makes the table.
+/// Creates the table.
 pub(crate) const BEGIN: &str = "
 import sqlite3, sys
 base = sqlite3.connect(sys.argv[1], isolation_level=None)
@@ -254,7 +252,7 @@ base.execute('pragma synchronous=full')
 base.execute('create table t(n integer primary key, text)')
 ";
 
-/// Inserts rows and says each number once its commit has returned.
+/// Inserts rows, and prints each number once its commit has returned.
 pub(crate) const INSERTS: &str = "
 import sqlite3, sys
 base = sqlite3.connect(sys.argv[1], isolation_level=None)
@@ -267,7 +265,7 @@ for n in range(first, first + 3000):
     print(n, flush=True)
 ";
 
-/// Says the integrity, then all numbers whose text is as it was written.
+/// Prints the result of the integrity check, then the numbers of all intact rows.
 pub(crate) const ROWS: &str = "
 import sqlite3, sys
 base = sqlite3.connect(sys.argv[1])
@@ -276,7 +274,7 @@ for n, text in base.execute('select n, text from t order by n'):
     if text == 'x' * (n % 700): print(n)
 ";
 
-/// Returns the numbers that a program says, until it ends.
+/// Returns the numbers that a program prints until it ends.
 pub(crate) fn numbers(command: &mut Command) -> Vec<u64> {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -285,8 +283,7 @@ pub(crate) fn numbers(command: &mut Command) -> Vec<u64> {
     said
 }
 
-/// Returns those of the `committed` that are not among the numbers in `text`, whose first line has to be that
-/// all is well.
+/// Returns those `committed` numbers that are missing in `text`, whose first line must report integrity.
 pub(crate) fn missing(text: &str, committed: &[u64]) -> Vec<u64> {
     assert_eq!(text.lines().next(), Some("ok"), "{text}");
     let rows: BTreeSet<u64> = text.lines().filter_map(|line| line.parse().ok()).collect();

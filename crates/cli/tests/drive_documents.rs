@@ -1,4 +1,4 @@
-//! The documents of `plumb drive` are what their schemas say, and hold nothing that a schema has forgotten.
+//! Tests that the documents of `plumb drive` match their schemas, and have no other fields.
 
 use std::process::Output;
 

@@ -1,4 +1,5 @@
-//! How drives end: told twice, never answering, not durable, killed; and that their names are free then.
+//! Tests of the ends of drives: by repeated signals, without an answer, without durable data, by a kill; and
+//! that names are free afterwards.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +24,7 @@ fn a_signal_that_comes_twice_at_once_ends_a_server_well() {
         let server = Server::start(&["memory", "--size", "1M", "--nbd", socket.to_str().unwrap()]);
         let pid = Pid::from_raw(server.pid() as i32).unwrap();
         kill_process(pid, Signal::TERM).unwrap();
-        // The server may be gone by now.
+        // The server may have ended.
         kill_process(pid, Signal::TERM).unwrap_or_default();
         let control = server.document["control"].as_str().unwrap().to_owned();
         assert_eq!(server.wait(), (Some(0), String::new()), "round {round}");
@@ -44,7 +45,7 @@ fn once_detached_a_name_is_free() {
     let name = drive_support::name();
     let mut before: Option<Server> = None;
     for _ in 0..20 {
-        // The process of the one before may still be ending.
+        // The previous process may still be ending.
         let server = Server::start_named(&name, &arguments);
         server.order("detach", &[]);
         if let Some(before) = before.replace(server) {
@@ -78,12 +79,12 @@ fn a_drive_that_never_answers_a_flush_can_be_cut_off_and_killed() {
     assert!(!is_left(&name));
 }
 
-/// Ends a server that waits for its drive with one signal more.
+/// Starts a server that waits for its drive's users, and ends it with a second signal.
 fn a_second_signal_names_what_stays(arguments: &[&str]) {
     let server = Server::start(arguments);
     let (name, device) = (server.name.clone(), server.device().to_owned());
     let pid = Pid::from_raw(server.pid() as i32).unwrap();
-    // Signals soon after another are the same one.
+    // Signals within a second count as the same.
     let has_ended = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     plumb_block::retry_until(plumb_block::Nanos::secs(600), || {
         kill_process(pid, Signal::TERM).unwrap();
@@ -157,7 +158,7 @@ fn a_serve_that_fails_hides_no_crashed_drive() {
     assert_eq!(refused.status.code(), Some(4), "{}", said(&refused));
     let text = said(&refused);
     assert!(text.contains("is gone") && text.contains(place.path().to_str().unwrap()), "{text}");
-    // Even without its socket.
+    // Works even without the socket.
     for _ in 0..2 {
         let status = plumb().args(["drive", "status"]).output().unwrap();
         assert!(said(&status).contains(&format!("served `{name}` is gone")), "{}", said(&status));
@@ -168,8 +169,7 @@ fn a_serve_that_fails_hides_no_crashed_drive() {
     }
     drop(mounted);
     let cleared = plumb().args(["drive", "detach", &name]).output().unwrap();
-    // Whatever is attached at this moment takes away what nobody uses any more: then there is none of this
-    // name.
+    // Any device that is being attached removes unused leftovers, possibly this one's.
     assert!(matches!(cleared.status.code(), Some(0 | 2)), "{}", said(&cleared));
     assert!(!is_left(&name));
     let unknown = plumb().args(["drive", "detach", &name]).output().unwrap();
@@ -179,7 +179,7 @@ fn a_serve_that_fails_hides_no_crashed_drive() {
 /// Returns true if anything is left of the attachment `name`.
 fn is_left(name: &str) -> bool {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    // The name of another drive may begin with this one.
+    // The name of another drive may have this one as its prefix.
     let directory = format!("/run/plumb/attach/{name}/");
     Path::new(&directory).exists() || mounts.contains(&directory)
 }

@@ -1,9 +1,9 @@
-//! Several NBD clients with overlapping requests in flight, and the server killed (SIGKILL) or the power cut
-//! among them: what was answered as durable is in the backing file. Guards against a version that stays out
-//! of the file because of what else is in flight over the same blocks.
+//! Tests that kill the server (SIGKILL), or cut the power, among overlapping requests of several NBD clients:
+//! writes acknowledged as durable are in the backing file. They guard against a version that does not reach
+//! the file because of another request in flight for the same blocks.
 //!
-//! The judge is [`History`], the rules of one block in the conformance kit. A history is what happens to one
-//! group of [`GROUP`] blocks in the life of one server; groups share flushes and nothing else.
+//! The judge is [`History`], the rules for one block in the conformance kit. A history covers one group of
+//! [`GROUP`] blocks in the life of one server; groups share only flushes.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -20,30 +20,30 @@ use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
 use crate::drive_support::Server;
 
-/// How many servers live and end for each kind of drive, with [`GROUPS`] histories each.
+/// Number of servers per kind of drive, each with [`GROUPS`] histories.
 const LIVES: u64 = 20;
 pub(crate) const GROUPS: u64 = 16;
-/// Blocks of a group: few, so that requests overlap.
+/// Number of blocks in a group: few, so that requests overlap.
 pub(crate) const GROUP: u64 = 4;
-/// The logical block of these drives, in bytes.
+/// Logical block of these drives in bytes.
 pub(crate) const BLOCK: u64 = 512;
 const CLIENTS: usize = 3;
 const REQUESTS: u64 = 160;
 pub(crate) const DEPTH: u32 = 32;
 
-/// How a server ends.
+/// End of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// SIGKILL when so many requests are answered.
+    /// SIGKILL after this number of answers.
     Killed { answered: u64 },
-    /// SIGKILL when all are answered.
+    /// SIGKILL after all answers.
     KilledIdle,
-    /// The power is cut when so many requests are answered; then SIGKILL.
+    /// Power cut after this number of answers, then SIGKILL.
     Cut { answered: u64 },
 }
 
 impl Ending {
-    /// Every second server is killed at its first answer or among the first.
+    /// Draws an end. Every second server is killed at or near its first answer.
     pub(crate) fn draw(chance: &mut Xoshiro256PlusPlus) -> Self {
         match below(chance, 8) {
             0 | 1 => Self::Killed { answered: 1 },
@@ -62,26 +62,26 @@ impl Ending {
     }
 }
 
-/// A request that is not answered.
+/// Request without an answer yet.
 struct Pending {
     op: Op,
     range: LbaRange,
     submitted: Moment,
 }
 
-/// Record of what the clients of one server asked and were told.
+/// Record of the requests and answers of the clients of one server.
 pub(crate) struct Judge {
     blocks: Vec<History<u64>>,
     pending: HashMap<Tag, Pending>,
     now: Moment,
-    /// True if a write is durable only when it is flushed.
+    /// True if a write is durable only after a flush.
     is_volatile: bool,
     pub(crate) answered: u64,
 }
 
 impl Judge {
-    /// Creates the judge of blocks that hold what `held` says; `is_volatile` if what is answered is durable
-    /// only when it is flushed.
+    /// Creates the judge of blocks with the contents `held`; `is_volatile` if an answered write is durable
+    /// only after a flush.
     pub(crate) fn new(held: &[u64], is_volatile: bool) -> Self {
         let blocks = held.iter().map(|held| History::starting_with(*held)).collect();
         Self { blocks, pending: HashMap::new(), now: 1, is_volatile, answered: 0 }
@@ -103,7 +103,7 @@ impl Judge {
         };
         match completion.outcome {
             Outcome::Done => {}
-            // ENOTCONN, or ESHUTDOWN of a drive without power: it may have landed.
+            // ENOTCONN, or ESHUTDOWN from a drive without power: the write may have landed.
             Outcome::Unknown | Outcome::Failed(_) | Outcome::PowerLost => return Ok(()),
         }
         self.now += 1;
@@ -123,7 +123,7 @@ impl Judge {
         Ok(())
     }
 
-    /// Holds what `read` finds in each block against what may be there; what the blocks hold.
+    /// Compares the blocks that `read` finds with the allowed versions, and returns their contents.
     pub(crate) fn judge(
         &self,
         mut read: impl FnMut(u64, &mut [u8]) -> Result<(), String>,
@@ -153,7 +153,7 @@ impl Judge {
     }
 }
 
-/// The clients of one server, each with a connection of its own.
+/// Clients of one server, each with its own connection.
 pub(crate) struct Clients {
     pub(crate) queues: Vec<Box<dyn Queue>>,
     _devices: Vec<NbdDevice>,
@@ -181,7 +181,7 @@ impl Clients {
         Self { queues, _devices: devices, time: Time::Real(clock) }
     }
 
-    /// Sends what was submitted and hears what was answered.
+    /// Sends submitted requests, and processes answers.
     pub(crate) fn poll(&mut self, judge: &mut Judge) -> Result<(), String> {
         let mut completions = Vec::new();
         for queue in &mut self.queues {
@@ -196,7 +196,7 @@ impl Clients {
     }
 }
 
-/// One kind of drive, served on one file by one server after the other.
+/// Drive of one kind, served on one file by a series of servers.
 struct Bench {
     directory: tempfile::TempDir,
     arguments: Vec<String>,
@@ -205,7 +205,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// A server lives and ends; what its file holds is judged.
+    /// Runs one server until its end, and judges the contents of its file.
     fn life(&mut self, chance: &mut Xoshiro256PlusPlus, pool: &Pool) -> Result<(), String> {
         let ending = Ending::draw(chance);
         let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
@@ -229,14 +229,14 @@ impl Bench {
     }
 }
 
-/// Load of the clients: every write has a number of its own.
+/// Load of the clients; each write has a unique number.
 pub(crate) struct Load {
     pub(crate) seed: u64,
     pub(crate) next_tag: u64,
 }
 
 impl Load {
-    /// Asks at random, until the server is to end.
+    /// Submits random requests until the server must end.
     pub(crate) fn run(
         &mut self,
         chance: &mut Xoshiro256PlusPlus,
@@ -298,7 +298,7 @@ pub(crate) fn below(chance: &mut Xoshiro256PlusPlus, limit: u64) -> u64 {
     chance.next_u64() % limit
 }
 
-/// Servers of this kind of drive live and end.
+/// Runs a series of servers for this kind of drive.
 fn hold_to_what_was_answered(model: &str, wce: Option<&str>, seed: u64) {
     let directory = crate::common::scratch();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
@@ -322,7 +322,7 @@ fn hold_to_what_was_answered(model: &str, wce: Option<&str>, seed: u64) {
 fn what_was_answered_as_durable_is_in_the_file_of_a_killed_flash_drive() {
     hold_to_what_was_answered("consumer-nvme-ssd", Some("on"), 1);
     hold_to_what_was_answered("consumer-nvme-ssd", Some("off"), 2);
-    // Without what a cut does to it beyond the rules: a block that is torn inside.
+    // Without tearing inside blocks, which is beyond the crash rules.
     hold_to_what_was_answered("usb-stick?behaviour.damage.torn=0.0", None, 3);
 }
 

@@ -1,5 +1,5 @@
-//! A served drive over NBD, with libnbd as the client: the crash rules hold through the socket, and a server
-//! that is killed is a power cut whose backing file has what was flushed.
+//! Tests of a served drive over NBD with libnbd as the client: the crash rules hold through the socket, and
+//! killing the server is a power cut after which the backing file has all flushed data.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ fn has_libnbd() -> bool {
     Command::new(PYTHON).args(["-c", "import nbd"]).output().is_ok_and(|output| output.status.success())
 }
 
-/// Runs a script with the connection `h`, the path of plumb and the drive's name in `argv`.
+/// Runs a script with the connection `h`, and the path of plumb and the name of the drive in `argv`.
 fn nbd(socket: &Path, server: &Server, script: &str) -> Output {
     let prelude = "
 import nbd, subprocess, sys
@@ -25,7 +25,7 @@ def plumb(*arguments):
     subprocess.run([sys.argv[2], 'drive', arguments[0], sys.argv[3], *arguments[1:]], check=True, stdout=subprocess.DEVNULL)
 h = connect()
 ";
-    // A client that is never answered must fail the test, not hang it.
+    // A client without an answer must fail the test, not hang it.
     let output = bounded(PYTHON)
         .args(["-c", &format!("{prelude}{script}")])
         .arg(socket)
@@ -43,7 +43,7 @@ fn the_first_request_of_a_connection_is_answered() {
     }
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("nbd");
-    // Slow enough that nothing is done before the server waits.
+    // The drive is slow, so that no request completes before the server waits.
     let server = Server::start(&["sas-15k", "--size", "16M", "--nbd", socket.to_str().unwrap()]);
     for request in ["h.pread(512, 8192)", "h.pwrite(b'x' * 512, 0)", "h.flush()"] {
         nbd(&socket, &server, request);
@@ -155,7 +155,7 @@ fn a_killed_server_is_a_power_cut_and_its_backing_file_has_what_was_flushed() {
             .chunks(512)
             .all(|block| block.iter().all(|byte| b"fu".contains(byte) && *byte == block[0]))
     );
-    // The name and the socket are free for the next server, which finds the durable data.
+    // The next server can use the name and the socket, and finds the durable data.
     let gone = common::plumb().args(["drive", "status", &name]).output().unwrap();
     assert_eq!(gone.status.code(), Some(5), "{}", said(&gone));
     let cleared = common::plumb().args(["drive", "detach", &name, "--json"]).output().unwrap();

@@ -1,5 +1,5 @@
-//! Losses of power under connected clients: whoever was connected then is told at the next request, in every
-//! way that a drive is served; an honest drive is never taken for a liar.
+//! Tests of power losses with connected clients: each client learns of the loss at its next request, with
+//! every export, so that an honest drive is never taken for a liar.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -18,7 +18,7 @@ use crate::drive_support::{Server, cannot_attach};
 
 const BLOCK: u64 = 4096;
 
-/// A client over NBD with one queue, whose connection is idle between its requests.
+/// NBD client with one queue, whose connection is idle between requests.
 struct Client {
     device: NbdDevice,
     queue: Box<dyn Queue>,
@@ -106,7 +106,7 @@ fn an_honest_drive_loses_nothing_that_a_load_was_promised_over_three_cuts() {
     let uri = server.document["nbd"].as_str().unwrap();
     for cut in 0..3 {
         let run = directory.path().join(format!("run-{cut}"));
-        // The rate is so low that the connection is idle at nearly every moment.
+        // The rate is so low that the connection is idle nearly always.
         let mut load = plumb()
             .args(["load", uri, "--write", "100", "--rate", "40iops", "--sync-every", "4", "--verify"])
             .args(["--duration", "1h", "--overwrite", "--json", "--out"])
@@ -144,7 +144,7 @@ fn open(device: &str) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open(device)
 }
 
-/// Returns true if somebody who opens it now, past the page cache, can read.
+/// Returns true if the device can be opened and read with direct I/O.
 fn is_readable(device: &str) -> bool {
     let direct = format!("if={device}");
     let arguments = ["bs=4096", "count=1", "iflag=direct", "of=/dev/null", "status=none", &direct];
@@ -162,8 +162,8 @@ fn an_attached_device_fails_every_request_until_it_was_closed() {
         let file = open(device).unwrap();
         file.write_all_at(&[1; 4096], 0).unwrap();
         file.sync_all().unwrap();
-        // Written past the page cache it is clean in the kernel and lost in the drive: only the drive's
-        // server can tell.
+        // Data written with direct I/O is clean in the kernel and lost in the drive, so only the drive's
+        // server can report the loss.
         let past = OpenOptions::new()
             .write(true)
             .custom_flags(rustix::fs::OFlags::DIRECT.bits() as i32)
@@ -181,7 +181,7 @@ fn an_attached_device_fails_every_request_until_it_was_closed() {
         server.order("cut", &[]);
         let status = server.order("power-on", &[]);
         let waits_for = status["device_open_across_cut"].as_array().unwrap();
-        // A program that another test starts at this moment has a copy of the descriptor until it runs.
+        // A program that another test starts has a copy of the descriptor until its exec.
         let own = format!("open in process {} ", std::process::id());
         assert!(waits_for.iter().any(|user| user.as_str().unwrap().contains(&own)), "{status}");
         for attempt in 0..3 {

@@ -1,5 +1,5 @@
-//! Programs of others on a served drive: libnbd's, QEMU's and fio's find what a drive is, and read back what
-//! they wrote, also after it was detached and served again from its file.
+//! Tests of other programs on a served drive: libnbd, QEMU and fio see the properties of the drive, and read
+//! back their data, also after the drive was served again from its file.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 const SIZE: usize = 32 << 20;
 
-/// A drive on a file, and the socket.
+/// Drive on a file, with its socket.
 struct Bench {
     directory: TempDir,
     server: Server,
@@ -37,7 +37,7 @@ impl Bench {
         self.directory.path().join(name)
     }
 
-    /// Serves the drive again, in a new process.
+    /// Serves the drive again in a new process.
     fn again(self) -> Self {
         let Self { directory, server } = self;
         server.detach();
@@ -46,12 +46,12 @@ impl Bench {
     }
 }
 
-/// Returns what a program printed; it must succeed.
+/// Returns the output of a program, which must succeed.
 fn printed(program: &str, arguments: &[&str]) -> String {
     String::from_utf8(run(Command::new(program).args(arguments)).stdout).unwrap()
 }
 
-/// No two blocks of it are alike.
+/// Returns data in which all blocks differ.
 fn noise(length: usize) -> Vec<u8> {
     let words = (0..length as u64 / 8).map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     words.flat_map(u64::to_le_bytes).collect()
@@ -83,7 +83,7 @@ fn nbdinfo_finds_the_drive_as_its_model_is() {
     }
     assert!(text.contains("consumer-nvme-ssd") || text.contains("(simulated)"), "{text}");
     assert!(printed("nbdinfo", &["--list", bench.uri()]).contains(&bench.server.name));
-    // By its name too, and by no other.
+    // The drive is also found by its name, and by no other.
     let named = bench.uri().replace("///", &format!("///{}", bench.server.name));
     assert_eq!(printed("nbdinfo", &["--size", &named]).trim(), "33554432");
     let other = Command::new("nbdinfo").arg(bench.uri().replace("///", "///other")).output().unwrap();
@@ -113,7 +113,7 @@ fn nbdcopy_brings_back_what_it_took_there() {
 fn nbdsh_uses_every_command() {
     let shell = || {
         let mut shell = Command::new("nbdsh");
-        // The Python module of nbdsh belongs to Debian's python.
+        // nbdsh needs the Python module of Debian's Python.
         shell.env("PATH", "/usr/bin:/bin");
         shell
     };

@@ -1,5 +1,4 @@
-//! Tests of what `plumb drive` refuses, with the exit code and a word about what to do; and that nothing
-//! stays of what was refused.
+//! Tests of the refusals of `plumb drive`: exit codes, remedies, and nothing left behind.
 
 use std::fs;
 use std::os::unix::net::{UnixDatagram, UnixListener};
@@ -86,7 +85,7 @@ fn what_is_in_the_way_stays() {
     let _datagrams = UnixDatagram::bind(at("datagrams")).unwrap();
     refused(&["serve", "liar", "--name", &name, "--nbd", &at("datagrams")], 4, "another kind");
     assert!(Path::new(&at("datagrams")).exists());
-    // The name of a drive that came to nothing is free.
+    // The name of a drive that failed to start is free.
     refused(&["status", &name], 2, "there is no drive");
     fs::write(at("medium"), [0; 4096]).unwrap();
     let size = ["serve", "liar", "--nbd", &at("nbd"), "--size", "1M", "--backing", &at("medium")];
@@ -136,7 +135,7 @@ fn an_order_that_makes_no_sense_is_told_from_one_that_does_not_fit_now_and_from_
     assert_eq!(server.order("set", &["--wce", "off"])["wce"], false);
     refused(&["fault", &server.name, "read:eio:lba=2000-2048"], 2, "0 to 2047");
     server.detach();
-    // A drive whose firmware takes the command and changes nothing.
+    // A drive whose firmware accepts the command and changes nothing.
     let stubborn = include_str!("../../sim/models/sas-15k.toml");
     let stubborn = stubborn
         .replace("[behaviour]", "[behaviour]\nignores_set_wce = { value = true, source = \"a test\" }");
@@ -188,7 +187,7 @@ fn who_may_not_attach_is_told_and_nothing_stays() {
     assert!(said(&output).contains("--attach takes root"), "{}", said(&output));
     assert_eq!(common::entries(directory.path()), ["plumb"]);
     assert_eq!(common::entries(&directory.path().join("plumb")), Vec::<String>::new());
-    // A file that may not be opened is a failure, not a mistake in the words that were typed.
+    // A file without permission is a failure, not a usage error.
     fs::write(directory.path().join("locked"), "").unwrap();
     fs::set_permissions(directory.path().join("locked"), std::os::unix::fs::PermissionsExt::from_mode(0o000))
         .unwrap();
@@ -297,7 +296,7 @@ fn however_a_server_of_a_mounted_drive_ends_the_next_clears_up() {
         assert!(output.is_err(), "{signal:?}: a sync on a drive that is gone succeeded");
         drop(mounted);
         let cleared = plumb().args(["drive", "detach", &name]).output().unwrap();
-        // Leftovers of a killed server may be removed first by any drive that is attached at this moment.
+        // Any drive attached at this moment may remove leftovers of a killed server first.
         let is_expected = matches!((cleared.status.code(), code), (Some(2), _) | (Some(0), None));
         assert!(is_expected, "{signal:?}: {}", said(&cleared));
         assert!(!binding.is_there(), "{signal:?}: {binding:?} stayed");

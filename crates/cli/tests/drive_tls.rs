@@ -1,5 +1,5 @@
-//! A served drive over TCP: on this machine in the clear, encrypted with certificates, and what becomes of
-//! clients without the right ones. Clients are those of others and plumb's own.
+//! Tests of a served drive over TCP: unencrypted on this machine, encrypted with certificates, and the
+//! refusal of clients without valid ones. Clients are other programs and plumb.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -10,7 +10,7 @@ use crate::drive_support::papers::Authority;
 use crate::drive_support::{Server, has};
 use tempfile::TempDir;
 
-/// Returns a directory with all papers of one authority.
+/// Returns a directory with all certificates of one authority.
 fn papers() -> (Authority, TempDir) {
     let (authority, directory) = (Authority::new(), tempfile::tempdir().unwrap());
     authority.write(directory.path());
@@ -30,7 +30,7 @@ fn uri(server: &Server) -> &str {
     server.document["nbd"].as_str().unwrap()
 }
 
-/// Reads a little of `uri`, with plumb itself as the client.
+/// Reads a little from `uri`, with plumb as the client.
 fn read_with_plumb(uri: &str) -> Output {
     let out = tempfile::tempdir().unwrap();
     let run = out.path().join("run");
@@ -38,7 +38,7 @@ fn read_with_plumb(uri: &str) -> Output {
     plumb().args(arguments).output().unwrap()
 }
 
-/// Another directory of certificates in the same URI.
+/// Returns the URI with another directory of certificates.
 fn with_papers(uri: &str, directory: &Path) -> String {
     let (place, _) = uri.split_once('?').unwrap();
     format!("{place}?tls-certificates={}", directory.display())
@@ -112,7 +112,8 @@ fn the_uri_that_is_printed_connects_everybody_over_tls() {
     assert_eq!(server.wait().0, Some(0));
 }
 
-/// Returns a client that must fail, in plumb and in libnbd; what plumb says and what the server says.
+/// Connects a client that must fail, with plumb and with libnbd. Returns the messages of plumb and of the
+/// server.
 fn turned_away(server: Server, uri: &str) -> (String, String) {
     let output = read_with_plumb(uri);
     assert_eq!(output.status.code(), Some(5), "{uri}: {}", said(&output));
@@ -137,7 +138,7 @@ fn a_client_without_a_certificate_is_turned_away_and_both_sides_say_so() {
     let (told, heard) = turned_away(server, &uri);
     assert!(told.contains("client-cert.pem"), "{told}");
     assert!(heard.contains("certificate"), "{heard}");
-    // A client that needs no certificate gets in.
+    // Without peer verification, a client needs no certificate.
     let server = serve(&["--tls-verify-peer", "off"], Some(directory.path()));
     let uri = with_papers(self::uri(&server), stranger.path());
     let output = read_with_plumb(&uri);
@@ -148,20 +149,20 @@ fn a_client_without_a_certificate_is_turned_away_and_both_sides_say_so() {
 #[test]
 fn papers_of_another_authority_and_expired_ones_are_no_good() {
     let (authority, directory) = papers();
-    // A client that trusts another authority than the server's.
+    // Client that trusts another authority than the server's.
     let server = serve(&[], Some(directory.path()));
     let (_other, strange) = papers();
     let uri = with_papers(uri(&server), strange.path());
     let (told, _) = turned_away(server, &uri);
     assert!(told.contains("ca-cert.pem"), "{told}");
-    // One whose own certificate comes from another authority.
+    // Client with a certificate from another authority.
     let server = serve(&[], Some(directory.path()));
     authority.write(strange.path());
     let uri = with_papers(self::uri(&server), strange.path());
     let (told, heard) = turned_away(server, &uri);
     assert!(told.contains("certificate"), "{told}");
     assert!(heard.contains("certificate"), "{heard}");
-    // One whose time is over.
+    // Client with an expired certificate.
     let server = serve(&[], Some(directory.path()));
     authority.write_client(strange.path(), true);
     let uri = with_papers(self::uri(&server), strange.path());
@@ -178,7 +179,7 @@ fn who_does_not_encrypt_is_told_to() {
     let plain = plain.split('?').next().unwrap().to_owned();
     let (told, _) = turned_away(server, &plain);
     assert!(told.contains("use nbds"), "{told}");
-    // An encrypted client is turned away by a plain server, too.
+    // A plain server also refuses an encrypted client.
     let server = serve(&[], None);
     let encrypted = format!(
         "{}?tls-certificates={}",

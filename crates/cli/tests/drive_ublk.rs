@@ -1,5 +1,5 @@
-//! `plumb drive serve --ublk` where it cannot be: what is refused, with the exit code and a word about what
-//! to do. What it does is tested in a guest, whose kernel has the driver.
+//! Tests of `plumb drive serve --ublk` without the driver: refusals with exit code and remedy. Its function
+//! is tested in a guest whose kernel has the driver.
 
 use std::path::Path;
 use std::process::Output;

@@ -1,8 +1,8 @@
-//! The loss that `plumb observe --exposure` names for a power cut, held against what cuts of simulated drives
-//! take below PostgreSQL, SQLite, rsync and dd on ext4: one cut that leaves what chance leaves, and one that
-//! takes all that may be taken, of which the medium at that moment is what is left.
+//! Tests of the data that `plumb observe --exposure` reports as exposed to a power cut, against cuts of
+//! simulated drives below PostgreSQL, SQLite, rsync and dd on ext4: one random cut, and one that loses
+//! everything it may, after which the medium at that moment is left.
 //!
-//! `PLUMB_EXPOSURES` says how many cuts of each program (1), `PLUMB_SEED` the seed of the first (1).
+//! `PLUMB_EXPOSURES` is the number of cuts per program (1), `PLUMB_SEED` the seed of the first (1).
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::common::{can_mount, document, holds, in_own_mounts, plumb, said, scra
 use crate::drive_cuts::{Chance, from_environment};
 use crate::drive_support::{Server, cannot_attach};
 
-/// A cut in the middle of `work`, once the journal has committed `commits` times. The programs stand still
+/// Script of a cut in the middle of `work`, after `commits` commits of the journal. The programs are stopped
 /// from the last reading to the cut, and the drive while its medium is copied.
 const A_CUT: &str = r#"
 cd "$place"; mkdir live cut worst debug
@@ -44,13 +44,13 @@ mount "$device" cut; cp -r cut/data cut-data; umount cut
 mount -o loop worst.img worst; cp -r worst/data worst-data; umount worst
 "#;
 
-/// Program, and what it does in the directory `$0` before and until it is killed, in pieces of `$kib` KiB. It
-/// syncs, or goes past the page cache, if `$syncs` is 1.
+/// Program with its work in the directory `$0`, before the measurement and until it is killed, in pieces of
+/// `$kib` KiB. If `$syncs` is 1, it syncs or uses direct I/O.
 struct Program {
     name: &'static str,
     before: &'static [&'static str],
     work: &'static [&'static str],
-    /// True if it always has a file open that is not written back, unless it syncs.
+    /// True if the program always has an open file with dirty data, unless it syncs.
     holds_open: bool,
 }
 
@@ -98,7 +98,7 @@ do sleep 0.1; done"#,
     },
 ];
 
-/// Bytes of the files below `live` that are not below `cut`.
+/// Returns the number of bytes in files below `live` that are not below `cut`.
 fn lost(live: &Path, cut: &Path) -> u64 {
     let of_entry = |entry: fs::DirEntry| {
         let (kind, there) = (entry.file_type().unwrap(), cut.join(entry.file_name()));
@@ -115,8 +115,8 @@ fn lost(live: &Path, cut: &Path) -> u64 {
     fs::read_dir(live).unwrap().map(|entry| of_entry(entry.unwrap())).sum()
 }
 
-/// Cuts the power below a program, which `syncs` or does not. Returns true if no more than three times as
-/// much was said as is lost at worst.
+/// Cuts the power below a program, which `syncs` or does not. Returns true if the reported amount is at most
+/// three times the largest loss.
 fn cut_below(program: &Program, seed: u64, syncs: bool) -> bool {
     let name = program.name;
     let mut chance = Chance(seed);
@@ -151,7 +151,8 @@ fn cut_below(program: &Program, seed: u64, syncs: bool) -> bool {
     most <= 3 * worst
 }
 
-/// Number of cuts below a program that syncs nothing: others may sync all file systems just before one.
+/// Number of attempts with a program that does not sync, because other programs may sync all file systems
+/// just before a cut.
 const TRIES: usize = 3;
 
 #[test]
@@ -167,7 +168,7 @@ fn a_cut_takes_no_more_than_was_said_and_a_third_of_it_where_nothing_syncs() {
     for seed in first..first + from_environment("PLUMB_EXPOSURES", 1) {
         std::thread::scope(|scope| {
             for (place, program) in (0..).zip(&PROGRAMS) {
-                // The bound has what was synced until the journal has committed three times.
+                // The bound includes synced data until the journal has committed three times.
                 let syncs = (seed + place) % 2 == 0;
                 scope.spawn(move || {
                     let is_tight = (0..TRIES).any(|_| cut_below(program, seed, syncs) || syncs);
@@ -183,7 +184,7 @@ fn what_a_simulated_drive_holds_is_said_exactly() {
     if let Some(why) = cannot_attach(&[]) {
         return plumb_testkit::skip(&why);
     }
-    // Nothing is destaged between two looks.
+    // Nothing is destaged between two readings.
     let server = Server::start(&["consumer-nvme-ssd?flash.destage_after=1000s", "--size", "16M", "--attach"]);
     let survey = || {
         let output = plumb().args(["survey", "--now", "--json", server.device()]).output().unwrap();

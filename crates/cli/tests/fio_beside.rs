@@ -1,5 +1,5 @@
-//! The real fio beside `plumb fio`: files that are made, folders, reads of a verification, the time of day.
-//! Guards against a job that measures something else because its file was made in another way.
+//! Tests of `plumb fio` against the real fio: created files, folders, reads of a verification, and the time
+//! of day. They guard against a job that measures something else because its file was created differently.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
@@ -11,12 +11,12 @@ use serde_json::Value;
 use crate::common::{document, has_run, said};
 use crate::load_support::Place;
 
-/// Runs the same words with the real fio and with plumb, each in a directory of its own.
+/// Runs the same words with fio and with plumb, each in a new directory.
 fn both(words: &str) -> [(Place, Output); 2] {
     both_in([Place::new(), Place::new()], words)
 }
 
-/// Runs the same words with the real fio in the first place and with plumb in the second.
+/// Runs the same words with fio in the first place and with plumb in the second.
 fn both_in([theirs, ours]: [Place; 2], words: &str) -> [(Place, Output); 2] {
     let of_fio = Command::new("fio").args(words.split(' ')).current_dir(theirs.here.path()).output().unwrap();
     assert!(of_fio.status.success(), "{words}: {}", said(&of_fio));
@@ -25,7 +25,7 @@ fn both_in([theirs, ours]: [Place; 2], words: &str) -> [(Place, Output); 2] {
     [(theirs, of_fio), (ours, of_plumb)]
 }
 
-/// Returns true if every block of a file is written: filefrag(8) lists extents that are only reserved.
+/// Returns true if no block of a file is an unwritten extent, which filefrag(8) lists.
 fn is_written(path: &Path) -> Option<bool> {
     let output = Command::new("filefrag").arg("-v").arg(path).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -53,7 +53,7 @@ fn files_are_made_as_fio_makes_them() {
         let [theirs, ours] = both(&words).map(|(place, _)| {
             let path = place.path("f");
             let file = std::fs::metadata(&path).unwrap();
-            // Blocks that an extent tree takes beside are the file system's business.
+            // Blocks of the extent tree depend on the file system.
             (file.size(), file.blocks() / 64, is_written(&path))
         });
         assert_eq!(ours, theirs, "size, blocks and whether all are written: {words}");
@@ -122,7 +122,7 @@ fn as_much_is_moved_as_by_fio() {
         "--rw=write --fsync=8 --numjobs=2",
         "--rw=write --ioengine=mmap --fsync=16",
         "--rw=randwrite --fsync=4",
-        // A walk that skips ends with the file, or begins again.
+        // A walk with skips ends at the end of the file, or starts again.
         "--rw=write:8k",
         "--rw=read:16k",
         "--rw=write:4k --size=32k --offset=16k",
@@ -155,7 +155,7 @@ fn blocks_of_drawn_lengths_move_no_more_than_the_size() {
     if !fio_is_here() {
         return;
     }
-    // How many operations that takes is drawn.
+    // The number of operations is random.
     for more in ["--bssplit=4k/50:16k/50", "--bsrange=4k-64k", "--bsrange=4k-64k --size=1000k"] {
         let words = format!("--name=a --size=1m --rw=randwrite --output-format=json {more}");
         let [theirs, ours] =
@@ -191,7 +191,7 @@ fn appended_files_become_as_long() {
         return;
     }
     for more in ["", "--loops=2", "--io_size=1m", "--offset=64k", "--fallocate=none"] {
-        // Written first, so that both have a file of their own to append to.
+        // The file is written first, so that both have one to append to.
         let first = "--name=a --filename=f --size=1m --rw=write --bs=64k --output-format=json";
         let second = format!("{first} --file_append=1 --size=2m {more}");
         let places = both(first).map(|(place, _)| place);
@@ -229,10 +229,10 @@ fn the_time_is_that_of_the_place() {
         let time = |command: &mut Command| {
             let output = command.env("TZ", zone).current_dir(place.here.path()).output().unwrap();
             let text = document(&output)["time"].as_str().unwrap().to_owned();
-            // Without minutes and seconds, which may pass meanwhile.
+            // Minutes and seconds may change meanwhile.
             (text[..13].to_owned(), text[20..].to_owned())
         };
-        // An hour may begin between two of them.
+        // A new hour may begin between two of them.
         let theirs = || time(Command::new("fio").args(words.split(' ')));
         let before = theirs();
         let ours = time(&mut place.command(&format!("fio {words} --overwrite")));

@@ -1,4 +1,4 @@
-//! `plumb fio` as people run it: job files, its outputs, and its own reader.
+//! Tests of `plumb fio` as users run it: job files, its outputs, and its own reader.
 
 use std::process::Command;
 
@@ -152,7 +152,7 @@ fn a_steady_state_shows_its_rounds_and_whether_it_was_attained() {
     assert!(steady["criterion"].as_str().unwrap().ends_with('%'), "{steady:#}");
 }
 
-/// Jobs of every kind, run for a second: what is in `[a]`, and how many requests its threads have in flight.
+/// Jobs of every kind, run for a second: the section `[a]`, and the number of requests in flight.
 const KINDS: [(&str, f64); 12] = [
     ("rw=randread\nioengine=psync\ndirect=1", 1.0),
     ("rw=randwrite\nioengine=libaio\niodepth=8\ndirect=1", 8.0),
@@ -171,8 +171,8 @@ const KINDS: [(&str, f64); 12] = [
     ("rw=randread\nioengine=mmap\nramp_time=200ms", 1.0),
 ];
 
-/// Asserts that the figures of a latency can be those of operations that happened; returns how many, and the
-/// sum of their times in seconds.
+/// Asserts that the figures of a latency are plausible for real operations. Returns the number of operations,
+/// and the sum of their times in seconds.
 fn figures(latency: &Value, what: &str) -> (u64, f64) {
     let of = |name: &str| latency[name].as_f64().unwrap_or_else(|| panic!("{what}: no {name}: {latency}"));
     let (count, least, mean, most, deviation) = (of("N"), of("min"), of("mean"), of("max"), of("stddev"));
@@ -185,7 +185,7 @@ fn figures(latency: &Value, what: &str) -> (u64, f64) {
             .collect();
         ranks.sort_by(|one, other| one.0.total_cmp(&other.0));
         assert!(ranks.windows(2).all(|pair| pair[0].1 <= pair[1].1), "{what}: {latency}");
-        // A bin is as wide as its last digit.
+        // The width of a bin is one unit of its last digit.
         assert!(
             ranks.iter().all(|(_, value)| (least * 0.99..=most * 1.01).contains(value)),
             "{what}: {latency}"
@@ -197,8 +197,8 @@ fn figures(latency: &Value, what: &str) -> (u64, f64) {
     (count as u64, count * mean / 1e9)
 }
 
-/// The latencies of jobs of every kind are those of operations: as many as were done, and together no longer
-/// than the threads had (Little's law), which time behind a schedule would be.
+/// Latencies of all kinds of jobs are those of operations: as many as were completed, with a sum that does
+/// not exceed the time of the threads (Little's law), unlike a backlog behind a schedule.
 #[test]
 fn latencies_are_of_what_was_done_and_fit_into_the_time_that_it_took() {
     for (kind, in_flight) in KINDS {

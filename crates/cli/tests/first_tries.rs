@@ -1,12 +1,12 @@
-//! Tests of what people type first: words of other programs, slips of the fingers, runs without a name, and a
-//! second run.
+//! Tests of typical first attempts of users: words of other programs, typing errors, runs without a name, and
+//! a second run.
 
 use std::process::{Command, Output};
 
 use crate::common::{document, entries, has_run, plumb, said, scratch};
 use crate::load_support::{Place, stderr};
 
-/// plumb in the place itself, with its recordings there.
+/// Returns a plumb command in the place, with its recordings there.
 fn here(place: &Place, typed: &str) -> Command {
     let mut command = plumb();
     command.args(typed.split_whitespace()).current_dir(place.here.path());
@@ -116,7 +116,7 @@ fn runs_are_kept_in_one_place_and_the_newest_is_shown() {
     assert_eq!(seed_of(&format!("plumb-runs/{}", runs[0])), 11, "{runs:?}");
     assert_eq!(seed_of(&format!("plumb-runs/{}", runs[1])), 12, "{runs:?}");
     assert!(runs.iter().all(|run| run.ends_with("-load") || run.ends_with("-diskspd")), "{runs:?}");
-    // A directory that is not a run is passed over.
+    // A directory that is not a run is skipped.
     std::fs::create_dir(place.path("plumb-runs/99991231T000000.000Z-load")).unwrap();
     assert_eq!(seed_of(""), seed_of(&format!("plumb-runs/{}", runs.last().unwrap())));
 }
@@ -153,12 +153,12 @@ fn what_is_left_is_said_and_what_plumb_made_can_be_removed() {
     assert_eq!(entries(place.here.path()), ["f"]);
     let output = tried(&place, load);
     assert!(!stderr(&output).contains("stays"), "this run did not make it: {}", said(&output));
-    // A file that an earlier run has made is plumb's, too.
+    // A file created by an earlier run belongs to plumb, too.
     assert!(has_run(&tried(&place, &format!("{load} --remove-after"))));
     assert_eq!(entries(place.here.path()), Vec::<String>::new());
     assert!(has_run(&tried(&place, "diskspd -c1M -d1 -W0 -b4k --no-record --remove-after g")));
     assert_eq!(entries(place.here.path()), Vec::<String>::new());
-    // A file that somebody else made, or has used since, stays.
+    // A file that something else created, or has used since, stays.
     place.foreign("theirs", 1 << 20);
     assert!(has_run(&tried(&place, "load theirs --count 10 --no-record --remove-after")));
     tried(&place, load);

@@ -1,5 +1,6 @@
-//! `plumb fleet` over launchers that need no network: hosts that answer, hosts that fail in every way that a
-//! launcher can, names that a shell would take for something else; and over real sshds where there are any.
+//! Tests of `plumb fleet` over launchers without a network: hosts that answer, hosts that fail in every way
+//! that a launcher can, and names with a special meaning to a shell; and over real SSH servers where
+//! available.
 
 use std::process::{Command, Output, Stdio};
 
@@ -31,10 +32,10 @@ pub(crate) fn fleet(command: &str, hosts: &str, script: &str) -> Command {
     fleet
 }
 
-/// Runs the remote command.
+/// Script that runs the remote command.
 pub(crate) const SHELL: &str = "exec sh -c \"$1\"";
 
-/// Returns the document of a command that ran to its end: how short a load was decides about warnings.
+/// Returns the document of a command that ran to its end. A short load may have warnings.
 fn answered(mut fleet: Command) -> Value {
     let output = fleet.output().unwrap();
     assert!(has_run(&output), "{}", said(&output));
@@ -77,7 +78,7 @@ fn hosts_load_together_and_their_sum_is_the_total() {
     let steps = document["scale"].as_array().unwrap();
     assert_eq!(steps.iter().map(|step| step["measured"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2, 4]);
     assert!((steps[2]["efficiency"].as_f64().unwrap() - 1.0).abs() < 0.05, "{steps:?}");
-    // The one run directory is shown again, with what each host did.
+    // The single run directory can be shown again, with the results of each host.
     let shown = plumb().arg("report").arg(&run).output().unwrap();
     let text = String::from_utf8_lossy(&shown.stdout);
     assert!(has_run(&shown) && text.contains("a3") && text.contains("B/s"), "{}", said(&shown));
@@ -104,7 +105,7 @@ fn hosts_load_together_and_their_sum_is_the_total() {
     let of = |row: &str| rows.contains(&format!("\n{row}"));
     assert!(of(&format!("load,,,read_operations,{},", document["total"]["read"]["ios"])), "{rows}");
     assert!(of(&format!("host,a3,,read_operations,{},", seen["total"]["read"]["ios"])), "{rows}");
-    // A password may be among the words of a launcher: only its program is kept.
+    // Words of a launcher may include a password, so only its program is recorded.
     for file in ["manifest.json", "result.json", "report.html"] {
         let kept = std::fs::read_to_string(run.join(file)).unwrap();
         assert!(kept.contains("sh ...") && !kept.contains("exec sh"), "{file}");
@@ -114,8 +115,8 @@ fn hosts_load_together_and_their_sum_is_the_total() {
     assert!(std::fs::read_to_string(run.join("report.html")).unwrap().contains("a3"));
 }
 
-/// Field report A: eight virtual machines on eight hosts, 64 in flight, the cache on against off, and 18 GB/s
-/// of 32 KiB reads.
+/// Field report A: eight virtual machines on eight hosts, 64 requests in flight, cache on against off, and 18
+/// GB/s of reads of 32 KiB.
 #[test]
 fn eight_hosts_reproduce_the_report_on_an_all_flash_cluster() {
     let measured = |wce: &str, block: &str, writes: &str| {
@@ -156,9 +157,9 @@ fn whatever_happens_to_hosts_is_told_and_the_others_go_on() {
         esac";
     let mut load = fleet("load", "well,gone,loud,hung,endless,stderr,killed,stopped,foreign,full", script);
     load.args("--connect-timeout 18s --heartbeat 5s {host}.dat --size 16M --random --write 100".split(' '));
-    // Time enough for the launchers to see the file that the load makes.
+    // The load must be long enough for the launchers to see its file.
     load.args(["--duration", "5s", "--warmup", "0", "--remove-after", "--no-record"]);
-    // Not made by plumb: refused there.
+    // A file that plumb did not create is refused there.
     std::fs::write(place.path().join("foreign.dat"), [1; 65536]).unwrap();
     load.env("PLUMB", PLUMB).current_dir(place.path());
     let output = load.output().unwrap();
@@ -189,7 +190,7 @@ fn whatever_happens_to_hosts_is_told_and_the_others_go_on() {
         assert_eq!(host(&document, name)["ok"], json!(true), "{name}: {}", said(&output));
         assert!(host(&document, name)["total"]["write"]["ios"].as_u64().unwrap() > 0);
     }
-    // Figures that hosts reached until they were lost are kept apart.
+    // Figures of hosts that were lost are kept separate.
     for (of, ok) in [("total", true), ("unfinished", false)] {
         let hosts = document["hosts"].as_array().unwrap().iter().filter(|host| host["ok"] == ok);
         let sum: u64 = hosts.filter_map(|host| host["total"]["write"]["ios"].as_u64()).sum();
@@ -213,7 +214,7 @@ fn names_stay_names_and_commands_answer_with_their_documents() {
     assert_eq!(named["document"]["paths"][0]["target"], ".");
     assert_eq!(document["hosts"].as_array().unwrap().len(), 3);
     assert_eq!(entries(place.path()), ["hosts.txt"]);
-    // Only a readable file can be meant as a file and nothing else; a directory may have the name of a host.
+    // Only a readable file is taken as a file of names; a directory may have the name of a host.
     std::fs::create_dir(place.path().join("made")).unwrap();
     let made = Command::new("mkfifo").arg(place.path().join("fifo")).status().unwrap();
     assert!(made.success());
@@ -239,7 +240,7 @@ fn names_stay_names_and_commands_answer_with_their_documents() {
         assert_eq!(output.status.code(), Some(2), "{}", said(&output));
         assert!(String::from_utf8_lossy(&output.stderr).contains(expected), "{}", said(&output));
     }
-    // Without its name each host would be the same.
+    // Without the host's name, all hosts would be the same.
     let mut nameless = plumb();
     nameless.args(["fleet", "survey", "--hosts", "a,b", "--launcher", "sh -c", "--no-record"]);
     let output = nameless.output().unwrap();
@@ -319,7 +320,7 @@ fn a_partial_result_is_told_by_one_code_whatever_the_hosts_ended_with() {
         assert!(document["level"] == "none" || document["level"] == "info", "{document:#}");
         assert_eq!(output.status.code(), Some(3), "{}", said(&output));
     };
-    // Refused on each host, for the file is not made by plumb; and a path that none has.
+    // Refused on each host, because plumb did not create the file; and a path that no host has.
     std::fs::write(place.path().join("foreign.dat"), [1; 65536]).unwrap();
     let mut load = fleet("load", "a,b", SHELL);
     load.args("foreign.dat --size 64k --write 100 --duration 100ms --warmup 0".split(' '));
@@ -360,12 +361,12 @@ fn what_one_host_cannot_do_is_missing_from_the_result_and_no_failure_of_the_cont
     let exit = |name: &str| host(&document, name)["exit"].as_u64();
     assert_eq!((exit("small"), exit("nowhere")), (Some(5), Some(2)), "{document:#}");
     assert_eq!((&document["partial"], &host(&document, "well")["ok"]), (&json!(true), &json!(true)));
-    // The test does not ask whether so short a load finds anything.
+    // The result of so short a load does not matter.
     assert!(matches!(output.status.code(), Some(1 | 3)), "{}", said(&output));
 }
 
-/// Time namespaces in which CLOCK_MONOTONIC is ahead, so that the true offset is known, behind relays that
-/// delay both directions alike or not. `PLUMB_OFFSETS` says how many.
+/// Time namespaces with an advanced CLOCK_MONOTONIC, so that the true offset is known, behind relays that
+/// delay both directions equally or not. `PLUMB_OFFSETS` is their number.
 #[test]
 fn the_bound_of_the_clock_holds_the_offset_of_a_time_namespace() {
     let can = Command::new("unshare").args(["--time", "--monotonic", "1", "perl", "-v"]).output();
@@ -377,7 +378,7 @@ fn the_bound_of_the_clock_holds_the_offset_of_a_time_namespace() {
     std::fs::write(place.path().join("relay.pl"), relay).unwrap();
     let script = "way=${0#*-}; perl relay.pl ${way%-*} | unshare --time --monotonic ${0%%-*} sh -c \"$1\" | perl relay.pl ${way#*-}";
     let count: u64 = std::env::var("PLUMB_OFFSETS").map_or(12, |count| count.parse().unwrap());
-    // Ahead by so many seconds; milliseconds there, and back.
+    // Names encode the offset in seconds and the delays in milliseconds in each direction.
     let name = |number: u64| format!("{}-{}-{}", number * 7919 % 86_400, number % 4 * 5, number / 4 % 3 * 7);
     let names: Vec<String> = (0..count).map(name).collect();
     let mut survey = fleet("survey", &names.join(","), script);
@@ -420,7 +421,7 @@ fn hosts_are_reached_by_ssh_and_an_unknown_key_is_refused() {
     }
     let refused = host(&document, "127.0.1.4")["because"].as_str().unwrap();
     assert!(refused.contains("Host key verification failed"), "{refused}");
-    // The ssh client of one host is killed while its load runs.
+    // The SSH client of one host is killed while its load runs.
     let script = format!(
         "exec 3<&0; [ $0 = 127.0.1.1 ] || exec ssh -F {0} $0 \"$1\"; ssh -F {0} $0 \"$1\" <&3 & while [ ! -e $0.dat ]; do sleep 0.05; \
          done; kill -9 $!; wait $!",
@@ -463,7 +464,7 @@ fn levels_are_compared_on_all_hosts_at_once() {
         fleet("compare", "a", SHELL).args(["--budget", "10s", "--factor", "policy=on,off"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(String::from_utf8_lossy(&output.stderr).contains("--rounds"), "{}", said(&output));
-    // The help lists what is taken, and what it lists is of many hosts.
+    // The help lists accepted options, as they apply to many hosts.
     let help = plumb().args(["fleet", "compare", "--help"]).output().unwrap();
     let help = String::from_utf8(help.stdout).unwrap();
     assert!(
@@ -486,7 +487,7 @@ fn levels_are_compared_on_all_hosts_at_once() {
         assert_eq!(output.status.code(), Some(2), "{option}: {}", said(&output));
         assert!(said(&output).contains(&format!("{name} is for one machine")), "{option}: {}", said(&output));
     }
-    // A level that is set on the machine is refused where it cannot be, before anything is done.
+    // A level that cannot be set is refused before anything is done.
     for (factor, code, expected) in [
         ("policy=on,off", 3, "no disk of this machine is known"),
         ("fs=ext4,xfs", 2, "on each host separately"),
@@ -525,7 +526,7 @@ fn a_partial_result_with_a_finding_says_both_in_its_first_line() {
     }
     let script = "[ \"$0\" = gone ] && exit 1; exec sh -c \"$1\"";
     let mut survey = fleet("survey", "a,gone", script);
-    // The output for a person is tested, not JSON.
+    // The output for people is tested, not JSON.
     let words: Vec<String> = survey
         .get_args()
         .map(|word| word.to_string_lossy().into_owned())

@@ -1,4 +1,4 @@
-//! `plumb agent --stdio` alone: it ends when its controller is lost, however that happens, and tells how late
+//! Tests of `plumb agent --stdio` alone: it ends when its controller is lost in any way, and reports how late
 //! it started.
 
 use std::io::{Read as _, Write as _};
@@ -18,7 +18,7 @@ fn heard(agent: &mut Child) -> Value {
     serde_json::from_slice(&body).unwrap()
 }
 
-/// Returns an agent, and its first message.
+/// Starts an agent, and reads its first message.
 fn agent(heartbeat_ms: u64) -> Child {
     let mut agent = plumb()
         .args(["agent", "--stdio"])
@@ -43,7 +43,8 @@ fn send(agent: &mut Child, message: &Value) {
 #[test]
 fn an_agent_that_loses_its_controller_ends_and_leaves_nothing() {
     let place = scratch();
-    // The controller is silent, closes the connection or one way of it, talks nonsense, or says good-bye.
+    // The controller is silent, closes the connection or one direction of it, sends garbage, or says
+    // good-bye.
     let ends: [(&str, Option<i32>, &str); 5] = [
         ("unread", Some(3), "the controller: the connection ended"),
         ("silent", Some(3), "the controller: it was silent for"),
@@ -53,7 +54,7 @@ fn an_agent_that_loses_its_controller_ends_and_leaves_nothing() {
     ];
     for (how, code, expected) in ends {
         let target = place.path().join(how);
-        // A busy machine may be silent for longer than a second before it does something else.
+        // A busy machine may be silent for longer than a second before the other cases.
         let mut agent = agent(if how == "silent" { 100 } else { 60_000 });
         let words = format!(
             "targets = [{:?}]\nsize = \"16M\"\nwrite = 100\nduration = \"1h\"\n",
@@ -86,7 +87,7 @@ fn a_start_that_arrives_late_is_told_as_late() {
     let task = json!({"Load": {"words": words, "overwrite": false, "destroy": [], "remove_after": true}});
     send(&mut agent, &json!({"Run": {"task": task}}));
     while heard(&mut agent) != json!("Ready") {}
-    // When this machine was started: long ago.
+    // A start time in the distant past.
     send(&mut agent, &json!({"Start": {"at": 1}}));
     let late = loop {
         if let Some(late) = heard(&mut agent).pointer("/Begun/late").and_then(Value::as_u64) {

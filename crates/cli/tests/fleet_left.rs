@@ -1,4 +1,4 @@
-//! Tests that `plumb fleet` leaves nothing on hosts, also where something is killed.
+//! Tests that `plumb fleet` leaves nothing on hosts, even if something is killed.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -42,7 +42,7 @@ fn a_pushed_program_is_taken_away_where_its_agent_cannot_be_started() {
     survey.args(["fleet", "survey", "--hosts", "a", "--launcher", &format!("sh -c '{script}' {{host}}")]);
     survey.args(["--push", "--connect-timeout", "10s", "--json", "--no-record", "--", "."]);
     let document = answered_any(survey.env("TMPDIR", place.path()));
-    // The reason is another where the machine has no time for the copy; nothing stays either way.
+    // The reason may differ on a busy machine; nothing stays in either case.
     assert_eq!(host(&document, "a")["ok"], json!(false), "{document:#}");
     watch.until(&[]);
 }
@@ -51,7 +51,7 @@ fn a_pushed_program_is_taken_away_where_its_agent_cannot_be_started() {
 fn half_a_copy_is_taken_away_where_whoever_makes_it_is_killed_or_hears_no_more() {
     let place = scratch();
     let watch = Watch::new(place.path());
-    // The link brings a part and then nothing; the shell of one host is killed.
+    // The link transfers a part and then nothing; the shell of one host is killed.
     let script = "exec 3<&0; (head -c 1000 <&3; exec sleep 60) | sh -c \"$1\" & shell=$!; \
                   until set -- $TMPDIR/plumb.*/plumb && [ -e $1 ]; do sleep 0.05; done; \
                   [ $0 != killed ] || kill -9 $shell; wait $shell";
@@ -72,7 +72,7 @@ fn half_a_copy_is_taken_away_where_whoever_makes_it_is_killed_or_hears_no_more()
     }
 }
 
-/// Learns of the files that come and go in a directory.
+/// Watch for files that appear and disappear in a directory.
 pub(crate) struct Watch<'a> {
     directory: &'a Path,
     events: OwnedFd,
@@ -86,7 +86,7 @@ impl<'a> Watch<'a> {
         Self { directory, events }
     }
 
-    /// Waits until these files are there, and no others. Ten minutes are too long for anything here.
+    /// Waits until exactly these files are there. Fails after ten minutes, which no case needs.
     pub(crate) fn until(&self, files: &[&str]) {
         let are_there = || {
             let mut there = entries(self.directory);

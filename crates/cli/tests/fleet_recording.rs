@@ -1,5 +1,5 @@
-//! The run directory of many hosts and of comparisons: a slow disk keeps nobody from pinging hosts, and a
-//! full one ends nothing.
+//! Tests of run directories of fleets and comparisons: a slow disk does not delay heartbeats, and a full one
+//! does not end the run.
 
 use std::fs::File;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 fn hosts_hear_of_their_controller_whatever_its_disk_does() {
     let (place, run) = (scratch(), scratch());
     let watch = Watch::new(place.path());
-    // Whoever reads or writes what stands in the place of the distributions waits for the other side.
+    // Reading or writing the FIFO in place of the distributions blocks until the other side is opened.
     let script = "mkfifo $RUN/hist.hlog 2>/dev/null; sh -c \"$1\"; touch $0.done";
     let mut load = fleet("load", "a,b", script);
     load.args("--heartbeat 2s {host}.dat --size 1M --write 100 --duration 12s --warmup 0".split(' '));
@@ -30,7 +30,7 @@ fn hosts_hear_of_their_controller_whatever_its_disk_does() {
     assert!(read("manifest.json").contains("\"complete\""), "{}", read("manifest.json"));
 }
 
-/// Returns what a command prints whose run directory is on a full disk.
+/// Returns the document of a command whose run directory is on a full disk.
 fn on_a_full_disk(words: &str) -> Value {
     let place = scratch();
     let script = format!(

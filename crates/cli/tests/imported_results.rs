@@ -1,12 +1,12 @@
-//! Results that other programs have printed are reported and compared like runs. Guards against figures that
-//! are read from the wrong place: what plumb prints in their languages comes back the same.
+//! Tests that results printed by other programs are reported and compared like runs. They guard against
+//! figures read from the wrong place: plumb's own output in these formats must be read back unchanged.
 
 use serde_json::Value;
 
 use crate::common::{document, holds, plumb, said, verdict_ids};
 use crate::load_support::Place;
 
-/// Runs a command line and keeps what it prints in a file.
+/// Runs a command line, and saves its output in a file.
 fn printed(place: &Place, typed: &str, file: &str) {
     let output = plumb().args(typed.split(' ')).current_dir(place.here.path()).output().unwrap();
     assert!(output.status.code().is_some_and(|code| code < 2), "{typed}: {}", said(&output));
@@ -43,7 +43,7 @@ fn of_several_results_in_a_file_one_is_chosen() {
     );
     let second = document(&run(&["report", "both.json", "--result", "2", "--json"]));
     assert_eq!(number(&second, "/total/write/ios"), 20.0);
-    // One run of each, of the same workload, says a ratio and no more.
+    // One run of each, of the same workload, gives a ratio without an interval.
     let compared = document(&run(&["compare", "both.json#1", "both.json#2", "--json", "--no-record"]));
     assert_eq!(compared["outcome"], "not-judged");
     holds("compare", &compared);
@@ -85,7 +85,7 @@ fn what_is_printed_in_a_language_is_read_back_and_compared() {
         }
     }
     assert_eq!(number(&xml, "/total/depth"), 4.0);
-    // Little's law: what was in flight is what was asked for.
+    // Little's law: the number in flight is the requested one.
     for document in [&xml, &text, &fio] {
         let in_flight = number(document, "/total/application/in_flight_mean");
         assert!((3.5..4.1).contains(&in_flight), "{in_flight}");
@@ -123,7 +123,7 @@ fn an_imported_result_from_memory_is_told_as_one() {
     let fio = "fio --name=one --filename=f --size=8m --rw=randread --bs=4k --ioengine=psync --direct=0 --runtime=1 --time_based \
                --output-format=json --no-record";
     printed(&place, fio, "cached.json");
-    // Versions that print no sectors leave the time of an operation.
+    // Versions that print no sectors still have the time per operation.
     let document = imported(&place, "cached.json");
     assert_eq!(document["total"]["storage"], Value::Null);
     assert!(verdict_ids(&document).contains(&"page-cache"), "{document:#}");
@@ -174,7 +174,7 @@ fn a_result_of_windows_is_judged_and_what_is_no_result_refused() {
     );
     assert_eq!(document["spans"][0]["jobs"][0]["caching"], "direct");
     assert_eq!(document["environment"]["started_at"], "2023-05-04T10:11:12Z");
-    // A guest's and its host's of the same minutes.
+    // Results of a guest and of its host from the same minutes.
     let joined = plumb()
         .args(["report", "windows.txt", "--beneath", "windows.txt"])
         .current_dir(place.here.path())
@@ -190,7 +190,7 @@ fn a_result_of_windows_is_judged_and_what_is_no_result_refused() {
     );
     let two = imported(&place, "two.json");
     assert_eq!(number(&two, "/total/depth"), 16.0);
-    // Means and extremes of jobs add up; percentiles do not.
+    // Means and extremes of jobs can be combined, but not percentiles.
     let latency = &two["total"]["read"]["latency"];
     assert_eq!(
         (&latency["mean"], &latency["max"], &latency["p99"]),

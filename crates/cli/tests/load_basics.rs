@@ -1,4 +1,4 @@
-//! `plumb load`: what each word does to the load, the file of words, seeds, and the document.
+//! Tests of `plumb load`: the effect of each word, the file of words, seeds, and the document.
 
 use crate::common::{document, entries, holds, plumb, said};
 use crate::load_support::{Place, stderr};
@@ -24,7 +24,7 @@ fn the_document_is_all_that_stdout_has_and_the_recording_says_the_same() {
 
 type Holds = fn(&Value) -> bool;
 
-/// Words beside a file of 4 MiB, and what the document must then say of target, job and span.
+/// Words for a file of 4 MiB, with the expected values of target, job and span in the document.
 const WORDS: &[(&str, Holds)] = &[
     ("--count 50", |d| d["targets"][0]["application"]["io_bytes_mean"] == 4096.0),
     ("--count 50 --block-size 16k", |d| d["targets"][0]["application"]["io_bytes_mean"] == 16384.0),
@@ -107,7 +107,7 @@ fn a_rate_is_never_exceeded_and_what_did_not_start_is_counted() {
     assert!(total["application"]["latency_from_intended_start"]["count"] == done, "{total:#}");
 }
 
-/// A disk that cannot keep a rate has one latency: what `compare` takes is in the first line of the report.
+/// On a disk that cannot keep the rate, the first line of the report has the latency that `compare` uses.
 #[test]
 fn the_latency_of_a_rate_that_is_not_kept_is_the_same_everywhere() {
     let place = Place::new();

@@ -1,5 +1,5 @@
-//! Loads that do not go to their end: a signal, a full disk, a disk that fails or shrinks, a reader who
-//! leaves. What was measured until then is kept, said and valid, and the exit code is the documented one.
+//! Tests of loads that end early: by a signal, a full disk, a disk that fails or shrinks, or a reader that
+//! leaves. The measurements until then are kept, reported and valid, and the exit code is the documented one.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read as _;
@@ -10,7 +10,7 @@ use crate::load_support::{LoopDevice, Place, start, stderr, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// Runs `typed`, sends `signal` when it says `phase`; its end, without stderr.
+/// Runs `typed`, sends `signal` when stderr has `phase`, and returns the output without stderr.
 fn interrupted(place: &Place, typed: &str, phase: &str, signal: Signal) -> Output {
     let mut child = start(&mut place.command(typed));
     let progress = wait_for(phase, &mut child);
@@ -38,7 +38,7 @@ fn a_signal_ends_it_and_keeps_what_was_measured() {
     }
 }
 
-/// Keeps the blocks of a second run from being reported as wrong data of the storage.
+/// Ensures that blocks of an earlier run are not reported as wrong data.
 #[test]
 fn beside_a_run_that_verifies_nobody_writes_to_its_file() {
     let place = Place::new();
@@ -54,7 +54,7 @@ fn beside_a_run_that_verifies_nobody_writes_to_its_file() {
         kill_process(Pid::from_child(&child), Signal::INT).unwrap();
         child.wait().unwrap();
         drop(progress);
-        // A warning of how busy the machine is makes 1 of 0.
+        // A warning about a busy machine turns 0 into 1.
         let is_expected = output.status.code().is_some_and(|found| found == code || (code, found) == (0, 1));
         assert!(is_expected, "{running}, {beside}: {}", said(&output));
         said(&output)
@@ -130,7 +130,7 @@ fn no_room_for_the_file_is_said_and_nothing_stays() {
     assert!(output.stdout.is_empty(), "left behind: {}", said(&output));
 }
 
-/// Runs plumb with these words on a file of 8 MiB without blocks on a file system of 2 MiB.
+/// Runs plumb with these words on a sparse file of 8 MiB in a file system of 2 MiB.
 fn on_a_full_disk(words: &str) -> Option<Output> {
     if !can_mount() {
         return None;
@@ -176,7 +176,7 @@ fn verdicts(document: &Value) -> [bool; 1] {
     [verdicts.iter().any(|verdict| verdict["id"] == "operations-failed")]
 }
 
-/// Returns a disk of 8 MiB of which only the first 2 can be read.
+/// Returns a disk of 8 MiB of which only the first 2 MiB can be read.
 fn shrunken(place: &Place) -> Option<LoopDevice> {
     let image = place.path("image");
     std::fs::write(&image, vec![1; 8 << 20]).unwrap();
@@ -238,8 +238,7 @@ fn a_flush_that_fails_always_ends_the_load() {
     if LoopDevice::over(&place.run_image()).is_none() {
         return plumb_testkit::skip("no loop device can be made");
     }
-    // A disk that promises 8 MiB on a file system of 2 MiB: what is written to it stays in memory until the
-    // flush.
+    // A disk that claims 8 MiB on a file system of 2 MiB: written data stays in memory until the flush.
     let script = "out=$(mktemp -d); mount -t tmpfs -o size=2M none $place; cd $place; truncate -s 8M f; \
                   device=$(losetup --find --show f); code=0; $plumb load --json $device --overwrite --write 100 \
                   --sequential --block-size 64k --cached --count 128 --sync-at-end --continue-on-error \

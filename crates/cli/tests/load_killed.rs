@@ -1,6 +1,5 @@
-//! A load that is killed (SIGKILL) leaves what it had measured: the document, the distributions and the time
-//! series are in the run directory while the run goes, and a report of them says that the run is not
-//! complete.
+//! Tests that a killed load (SIGKILL) leaves its measurements: the document, the distributions and the time
+//! series are in the run directory during the run, and a report of them says that the run is incomplete.
 
 use std::fs;
 use std::mem::MaybeUninit;
@@ -15,7 +14,7 @@ use serde_json::Value;
 use crate::common::{document, holds, plumb, said};
 use crate::load_support::Place;
 
-/// Starts the command, and waits until a result of which `holds` is true has been written to the directory.
+/// Starts the command, and waits until a result that satisfies `holds` is in the directory.
 pub(crate) fn start_until_result(run: &Path, holds: &dyn Fn(&str) -> bool, command: &mut Command) -> Child {
     let watch = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
     inotify::add_watch(&watch, run, inotify::WatchFlags::MOVED_TO).unwrap();
@@ -27,7 +26,7 @@ pub(crate) fn start_until_result(run: &Path, holds: &dyn Fn(&str) -> bool, comma
     child
 }
 
-/// Waits until a file has got this name in the directory. Ten minutes are too long for anything here.
+/// Waits until a file with this name appears in the directory. Fails after ten minutes, which no case needs.
 fn wait_for(watch: &rustix::fd::OwnedFd, name: &str) {
     let mut buffer = [MaybeUninit::uninit(); 4096];
     let mut events = inotify::Reader::new(watch.as_fd(), &mut buffer);
@@ -47,12 +46,12 @@ fn wait_for(watch: &rustix::fd::OwnedFd, name: &str) {
     }
 }
 
-/// Returns a load that has recorded what it measured, and goes on.
+/// Returns a running load that has recorded measurements.
 pub(crate) fn recording(place: &Place, typed: &str) -> Child {
     recording_until(place, typed, |_| true)
 }
 
-/// Returns a load that has recorded a document of which `holds` is true, and goes on.
+/// Returns a running load that has recorded a document that satisfies `holds`.
 fn recording_until(place: &Place, typed: &str, holds: fn(&Value) -> bool) -> Child {
     fs::create_dir(place.run_directory()).unwrap();
     let holds = move |text: &str| holds(&serde_json::from_str(text).unwrap());
@@ -72,7 +71,7 @@ fn report(run: &Path, format: &str) -> std::process::Output {
     plumb().args(["report", "--format", format]).arg(run).output().unwrap()
 }
 
-/// A profile works on files by calls of its own, and SQLite by SQLite's.
+/// A profile works on files with its own calls, and SQLite with SQLite's.
 #[test]
 fn a_killed_profile_leaves_what_it_measured() {
     for profile in ["sqlite-wal", "dbf-update"] {
@@ -124,7 +123,7 @@ fn a_killed_load_leaves_what_it_measured() {
             text.to_uppercase().contains("NOT COMPLETE") && text.contains("plumb was killed"),
             "{typed}: {text}"
         );
-        // Distributions: a record that was cut at the end is left out, those before it are read.
+        // An incomplete record at the end of the distributions is ignored; the records before it are read.
         for name in ["hist.hlog", "timeseries.csv"] {
             let whole = fs::read(run.join(name)).unwrap();
             assert!(whole.len() > 200, "{typed}: {name} is empty");

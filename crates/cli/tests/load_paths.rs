@@ -1,6 +1,6 @@
-//! Every run carries the write path beneath its targets, and says whose the flushes were that the devices
-//! counted: a load on memory, or on a mount that issues no flush, once found nothing, because another
-//! program's flushes were taken for its own.
+//! Tests that every run has the write path below its targets, and the attribution of the flushes that the
+//! devices counted. They guard against a load on memory, or on a mount that issues no flush, that found
+//! nothing because flushes of another program were taken for its own.
 
 use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::load_support::{LoopDevice, MountedFileSystem, Place};
 
-/// A directory in memory that is gone when it is dropped; `None`, and said, if there is none here.
+/// Returns a directory in memory; `None` if there is none here, which is reported.
 fn memory() -> Option<tempfile::TempDir> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
     match mounts.lines().any(|line| line.contains(" /dev/shm tmpfs ")) {
@@ -100,8 +100,8 @@ fn the_flushes_of_another_program_are_not_taken_for_ones_own() {
     assert!(storage["above"][0]["name"].as_str().unwrap().starts_with("loop"), "{storage}");
 }
 
-/// Each write is flushed by the mount, so the devices count flushes that nobody called for; and each is
-/// durable.
+/// The mount flushes each write, so the devices count flushes that the program did not call for, and each
+/// write is durable.
 #[test]
 fn flushes_of_a_mount_that_syncs_each_write_are_not_missing() {
     let place = Place::new();
@@ -119,8 +119,8 @@ fn flushes_of_a_mount_that_syncs_each_write_are_not_missing() {
     }
 }
 
-/// Empty flushes count as writes at the kernel's devices, and as no I/Os of ours: neither those of syncs nor
-/// those that durable writes bring along.
+/// The kernel counts empty flushes as writes of a device, and plumb does not count them as I/Os: neither
+/// those of syncs nor those that accompany durable writes.
 #[test]
 fn the_writes_of_a_device_that_is_the_target_are_those_with_data() {
     let place = Place::new();

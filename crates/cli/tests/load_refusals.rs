@@ -1,5 +1,5 @@
-//! Loads that are refused: the sentence names what is wrong, the exit code is the documented one, and nothing
-//! that was there is changed, nor anything left behind.
+//! Tests of refused loads: the message names the problem, the exit code is the documented one, and nothing is
+//! changed or left behind.
 
 use std::process::Command;
 
@@ -89,13 +89,13 @@ fn what_plumb_made_it_may_write_again() {
     place.json("load f --write 100 --count 10", 0);
     place.json("load f --write 100 --size 2M --count 10", 0);
     assert_eq!(std::fs::metadata(place.path("f")).unwrap().len(), 2 << 20);
-    // Whoever copies something else over it has made it his own.
+    // A user who copies something else over the file makes it their own.
     std::fs::remove_file(place.path("f")).unwrap();
     place.foreign("f", 1 << 20);
     assert_eq!(place.run("load f --write 100 --count 10").status.code(), Some(4));
 }
 
-/// Returns true if the place keeps marks. Where not, the test counts as skipped.
+/// Returns true if the place supports marks. Otherwise the test counts as skipped.
 fn keeps_marks(place: &Place) -> bool {
     let probe = std::fs::File::create_new(place.path("probe")).unwrap();
     let keeps = plumb_targets::mark_as_made(&probe).unwrap();
@@ -114,7 +114,7 @@ fn a_file_that_plumb_made_and_somebody_filled_is_somebodys() {
     }
     place.json("load f --size 1M --count 10", 0);
     place.json("load f --write 100 --count 10", 0);
-    // Written in place as `cp` does, with the same length, so that the inode and its mark stay.
+    // The file is overwritten in place, as `cp` does, with the same length, so the inode and its mark stay.
     let bytes = place.foreign("f", 1 << 20);
     for typed in ["load f --write 100 --count 10", "load f --size 2M --write 100 --count 10"] {
         let output = place.run(typed);
@@ -122,10 +122,10 @@ fn a_file_that_plumb_made_and_somebody_filled_is_somebodys() {
         assert!(stderr(&output).contains("somebody has used it since"), "{}", said(&output));
         assert!(std::fs::read(place.path("f")).unwrap() == bytes, "{typed}: the file has changed");
     }
-    // An overwrite that is allowed once does not make the rest of the file plumb's.
+    // Permission to overwrite does not make the rest of the file plumb's.
     place.json("load f --write 100 --count 10 --overwrite", 0);
     assert_eq!(place.run("load f --write 100 --count 10").status.code(), Some(4));
-    // Nor does another length.
+    // Neither does another length.
     place.json("load f --size 2M --write 100 --count 10 --overwrite", 0);
     assert_eq!(place.run("load f --write 100 --count 10").status.code(), Some(4));
 }

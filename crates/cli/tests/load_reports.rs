@@ -1,4 +1,4 @@
-//! `plumb report` of runs of each dialect, in each format, from the recording alone.
+//! Tests of `plumb report` on runs of each dialect, in each format, from the recording alone.
 
 use crate::common::{document, has_run, holds, plumb, said};
 use crate::load_support::Place;
@@ -45,7 +45,7 @@ fn every_format_is_made_from_every_dialects_run() {
                 "fio" => assert!(document(&report)["jobs"].is_array(), "{typed}"),
                 "html" => {
                     let kept = std::fs::read_to_string(place.run_directory().join("report.html")).unwrap();
-                    // The kept page ends with the sum of all before.
+                    // The recorded page ends with the checksum of the text before.
                     assert!(kept.starts_with(&text), "{typed}: the page cannot be made again");
                 }
                 _ => {}

@@ -1,10 +1,10 @@
-//! Simulated drives and NBD exports as targets of every command that runs a load.
+//! Tests of simulated drives and NBD exports as targets of every command that runs a load.
 
 use crate::common::said;
 use crate::load_support::{Place, stderr};
 use serde_json::Value;
 
-/// Returns the document of a load, which must end well.
+/// Returns the document of a load, which must succeed.
 fn document(typed: &str) -> Value {
     Place::new().json(typed, 0)
 }
@@ -44,7 +44,7 @@ fn blocks_beyond_the_largest_transfer_are_written_and_read_back_in_pieces() {
         document("load sim:ata-40gb?size=64MiB --write 50 --block-size 1M --depth 4 --count 60 --verify");
     assert_eq!(run.pointer("/total/verified/lost"), Some(&Value::from(0)));
     assert!(run.pointer("/total/verified/blocks").unwrap().as_u64().unwrap() > 0);
-    // The drive has seen pieces, the application whole operations.
+    // The drive sees pieces, the application whole operations.
     assert_eq!(run.pointer("/total/write/latency/count"), run.pointer("/total/write/ios"));
 }
 

@@ -1,5 +1,5 @@
-//! The tests of this crate from outside. One program, so that it is linked once: a scenario a file, and what
-//! they share.
+//! Whole-program tests of plumb. They are one binary, so that it is linked only once, with one scenario per
+//! file and common support modules.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -1,6 +1,6 @@
-//! `plumb observe` on a loop device of our own: every write, flush and sync that a program makes is seen, as
-//! many as the kernel counts; what was seen is a workload that does the same again, and input for
-//! `cache advise`; without events the counters are left.
+//! Tests of `plumb observe` on a loop device of the test: every write, flush and sync of a program is seen,
+//! as many as the kernel counts. The observation can be turned into an equivalent workload, and is input for
+//! `cache advise`. Without events, the counters are used.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -14,10 +14,10 @@ use crate::common::{document, holds, said};
 use crate::load_support::{LoopDevice, MountedFileSystem, Place, start, wait_for};
 
 const SCHEMA: &str = "observation";
-/// Number of writes that are made, each with an fdatasync.
+/// Number of writes, each with an fdatasync.
 const WRITES: u64 = 60;
 
-/// Ends an observation as Ctrl-C does; its document.
+/// Ends an observation with SIGINT, and returns its document.
 fn ended(mut child: Child) -> Value {
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let mut printed = Vec::new();
@@ -38,8 +38,8 @@ fn loop_device(place: &Place) -> Option<LoopDevice> {
     LoopDevice::over(&image)
 }
 
-/// Writes 8 KiB to places of the device that do not lie together, each past the page cache by its own
-/// fdatasync. The file stays open until it is dropped, so that its name can be looked up.
+/// Writes 8 KiB to separate places of the device, each written back by its own fdatasync. The file stays
+/// open, so that its name can be looked up.
 fn write_to(device: &LoopDevice) -> File {
     let file = File::options().write(true).open(&device.path).unwrap();
     for number in 0..WRITES {
@@ -49,8 +49,8 @@ fn write_to(device: &LoopDevice) -> File {
     file
 }
 
-/// The disk of this file system is a sparse file on a smaller tmpfs: what does not fit there fails to be
-/// written back, long after write(2) has taken it.
+/// The disk of this file system is a sparse file on a smaller tmpfs: data that does not fit fails in
+/// writeback, long after write(2) has succeeded.
 #[test]
 fn a_write_that_is_lost_is_told_with_its_file_and_with_who_heard_of_it() {
     let place = Place::new();
@@ -64,7 +64,7 @@ fn a_write_that_is_lost_is_told_with_its_file_and_with_who_heard_of_it() {
     let mut observing =
         start(&mut place.command(&format!("observe --json --duration 5m {}", disk.at.display())));
     let said_more = wait_for("observing", &mut observing);
-    // Closed before it is written back: nobody can be told.
+    // Closed before writeback, so no call can report the error.
     std::fs::write(disk.at.join("lost"), vec![7; 40 << 20]).unwrap();
     let directory = File::open(&disk.at).unwrap();
     let synced = rustix::fs::syncfs(&directory);
@@ -128,7 +128,7 @@ fn what_a_program_asks_for_is_seen_and_can_be_done_again() {
     assert_eq!(seen["counters_agree"], true, "{seen:#}");
     assert_eq!(seen["write"]["latency"]["count"], WRITES);
     assert_eq!(document["cost"]["events_lost"], 0);
-    // Another test of this process may have closed what it synced.
+    // Another test of this process may have closed its synced file.
     let own = |sync: &&Value| sync["process"] == std::process::id() && !sync["file"].is_null();
     let sync =
         document["syncs"].as_array().unwrap().iter().find(own).unwrap_or_else(|| panic!("{document:#}"));
@@ -137,7 +137,7 @@ fn what_a_program_asks_for_is_seen_and_can_be_done_again() {
     does_it_again(&place);
 }
 
-/// Checks that what was recorded is a workload, and input for advice.
+/// Checks that the observation can be turned into a workload, and is input for `cache advise`.
 fn does_it_again(place: &Place) {
     let run = place.run_directory();
     let kept = place.path("seen");
@@ -145,12 +145,12 @@ fn does_it_again(place: &Place) {
     let said_words = place.run("observe --from seen --workload");
     assert_eq!(said_words.status.code(), Some(0), "{}", said(&said_words));
     File::create(place.path("same.toml")).unwrap().write_all(&said_words.stdout).unwrap();
-    // The workload, as it was printed, runs on a simulated drive, and never on the disk that was observed.
+    // The printed workload runs on a simulated drive, and never on the observed disk.
     let printed = String::from_utf8(said_words.stdout).unwrap();
     assert!(printed.contains("targets = [\"sim:nearline-4tb\"]"), "{printed}");
     let again = document(&place.run("load --json same.toml"));
     assert!(again["total"]["write"]["ios"].as_u64() > Some(0), "{again:#}");
-    // The offsets for a named target are within that target.
+    // Offsets for a named target are within that target.
     let small = place.run("observe --from seen --workload=sim:consumer-nvme-ssd?size=2M");
     assert!(String::from_utf8_lossy(&small.stderr).contains("Offsets are scaled from"), "{}", said(&small));
     File::create(place.path("small.toml")).unwrap().write_all(&small.stdout).unwrap();
@@ -201,7 +201,7 @@ fn the_syncs_of_processes_that_end_at_once_are_counted() {
     let of_dd = syncs.iter().filter(|sync| sync["name"] == "dd" && sync["counted"] == true);
     assert_eq!(of_dd.map(|sync| sync["count"].as_u64().unwrap()).sum::<u64>(), PROCESSES, "{document:#}");
     let headline = document["headline"].as_str().unwrap();
-    // A rate, as all figures of the sentence are.
+    // Like all figures of the sentence, a rate.
     let rate = PROCESSES as f64 / document["seconds"].as_f64().unwrap();
     let said = plumb_report::quantity::rate(rate);
     assert!(headline.contains(&format!("; {said} syncs/s")), "{said}: {headline}");
@@ -238,7 +238,7 @@ fn what_cannot_be_observed_is_refused_with_a_remedy() {
         ("observe --from . --workload", "manifest"),
         ("observe", "PATH|DEV|PID"),
         ("observe . --workload --counters", "--counters"),
-        // Refused at once: an observation of a day would end much later than this test.
+        // Refused at once; an observation of a day would outlast this test.
         ("observe . --duration 24h --workload=/no/such/place", "/no/such/place"),
         ("observe . --duration 24h --workload=sim:no-such-model", "no-such-model"),
         ("observe . --requests --counters", "--counters"),
@@ -263,7 +263,7 @@ fn a_file_of_a_process_that_cannot_be_reached_hides_no_other_one() {
         plumb_testkit::skip(&format!("no disk is beneath the tests: {}", said(&there)));
         return;
     }
-    // A file that is gone has a path that leads nowhere.
+    // A deleted file has a path that does not exist.
     let gone = place.path("gone");
     let file = File::create(&gone).unwrap();
     std::fs::remove_file(&gone).unwrap();
@@ -277,7 +277,7 @@ fn a_file_of_a_process_that_cannot_be_reached_hides_no_other_one() {
     assert_eq!(document(&seen)["devices"][0]["name"], document(&there)["devices"][0]["name"]);
 }
 
-/// Returns the tracing instances of the kernel that are named after a process of plumb. `None` if they cannot
+/// Returns the tracing instances of the kernel that are named after a process of plumb; `None` if they cannot
 /// be listed.
 fn instances_of(process: u32) -> Option<Vec<String>> {
     let script = "mount -t tracefs none /sys/kernel/tracing 2>/dev/null; ls /sys/kernel/tracing/instances";
@@ -304,8 +304,8 @@ fn what_a_killed_observation_leaves_is_removed_by_the_next_command_that_acts() {
     if before.is_empty() {
         return plumb_testkit::skip("there are no events here");
     }
-    // The kernel closes the files of a killed process a moment after it has gone, and keeps an instance with
-    // open files.
+    // The kernel closes the files of a killed process a moment after its end, and keeps an instance with open
+    // files.
     let is_removed = |words: &[&str]| {
         crate::common::plumb().args(words).output().unwrap();
         instances_of(process).unwrap().is_empty()

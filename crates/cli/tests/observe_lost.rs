@@ -1,6 +1,6 @@
-//! Twelve ways in which a write is lost below a file system, on simulated drives of which one write fails:
-//! `plumb observe` tells the file of each while it goes on, and nothing else; of a file system that has given
-//! up it still tells the file that is open.
+//! Tests of twelve ways to lose a write below a file system, on simulated drives of which one write fails:
+//! `plumb observe` reports the file of each during the observation, and nothing else. For a file system that
+//! has shut down, it still reports the open file.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read as _, Write as _};
@@ -22,20 +22,20 @@ use crate::load_support::{start, system, wait_for};
 /// Bytes that each way loses.
 const LENGTH: u64 = 65_536;
 
-/// A mounted file system on a drive that can be made to fail.
+/// Mounted file system on a drive that can be made to fail.
 struct LosingFileSystem {
     mounted: MountedFileSystem,
     server: Server,
-    /// Fault of one write of data.
+    /// Fault that affects one write of data.
     fault: String,
 }
 
-/// A way to lose a write.
+/// Way to lose a write.
 struct Way {
     file: &'static str,
     /// True if a call of this process on the file fails.
     is_told: bool,
-    /// Loses the write; returns the file, if it stays open.
+    /// Loses the write, and returns the file if it stays open.
     lose: fn(&LosingFileSystem, &Path) -> Option<File>,
 }
 
@@ -72,7 +72,7 @@ const WAYS: [Way; 12] = [
         file.sync_all().unwrap_err();
         Some(file)
     }),
-    // The program has ended before the observation looks.
+    // The program has ended before the next reading of the observation.
     untold("mapped", |on, path| {
         rewrite(path);
         on.fail_next();
@@ -129,14 +129,14 @@ const WAYS: [Way; 12] = [
     }),
 ];
 
-/// Creates a file, or truncates it, and writes it.
+/// Creates or truncates a file, and writes it.
 fn write(path: &Path) -> File {
     let mut file = File::create(path).unwrap();
     file.write_all(&[1; LENGTH as usize]).unwrap();
     file
 }
 
-/// Writes a file that has been there, in its place.
+/// Overwrites an existing file in place.
 fn rewrite(path: &Path) -> File {
     let file = File::options().write(true).open(path).unwrap();
     file.write_all_at(&[2; LENGTH as usize], 0).unwrap();
@@ -144,14 +144,14 @@ fn rewrite(path: &Path) -> File {
 }
 
 impl LosingFileSystem {
-    /// Makes one, mounted at `at`, with the files that some ways overwrite.
+    /// Creates a file system, mounted at `at`, with the files that some ways overwrite.
     fn new(kind: Kind, at: &Path) -> Self {
         let server = Server::start(&["consumer-nvme-ssd", "--size", kind.size(), "--attach"]);
         kind.make(server.device());
         let fault = format!("write:eio:times=1{}", data_of(kind, server.device()));
         let mounted = MountedFileSystem::new(kind, server.device(), at).unwrap();
         if kind != Kind::Xfs {
-            // Nothing but what the ways write is written meanwhile.
+            // Prevents other writes meanwhile.
             system("mount", &["-o", "remount,commit=300", at.to_str().unwrap()]).unwrap();
         }
         fs::create_dir_all(at.join("deep/er")).unwrap();
@@ -163,21 +163,21 @@ impl LosingFileSystem {
         all
     }
 
-    /// Makes the next write fail, when nothing is left to write. Called before the data is there: a sync(2)
-    /// of any other program would write it.
+    /// Makes the next write fail, once nothing is dirty. Must be called before data is written, because a
+    /// sync(2) of another program would write it.
     fn fail_next(&self) {
         self.sync();
         self.server.order("fault", &[&self.fault]);
     }
 
-    /// Syncs the whole file system, as another program does. Whether that fails is none of the ways' concern.
+    /// Syncs the whole file system, like another program. The result does not matter.
     fn sync(&self) -> Option<File> {
         syncfs(File::open(&self.mounted.at).unwrap()).unwrap_or_default();
         None
     }
 }
 
-/// Returns the condition of a fault that is about data alone: syncfs(2) of btrfs writes its trees beside it.
+/// Returns the condition of a fault that affects only data, because syncfs(2) of btrfs also writes its trees.
 fn data_of(kind: Kind, device: &str) -> String {
     if kind != Kind::Btrfs {
         return String::new();
@@ -193,7 +193,7 @@ fn data_of(kind: Kind, device: &str) -> String {
     format!(":lba={first}-{}", first + blocks - 1)
 }
 
-/// Reads on until a file is told; the file.
+/// Reads until a file is reported, and returns it.
 fn next_told(said: &mut BufReader<ChildStderr>) -> String {
     let mut line = String::new();
     loop {
@@ -205,7 +205,7 @@ fn next_told(said: &mut BufReader<ChildStderr>) -> String {
     }
 }
 
-/// Ends an observation; its document.
+/// Ends an observation, and returns its document.
 fn ended(mut child: Child, mut said: BufReader<ChildStderr>) -> Value {
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let (mut printed, mut rest) = (String::new(), String::new());
@@ -215,7 +215,7 @@ fn ended(mut child: Child, mut said: BufReader<ChildStderr>) -> Value {
     serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{error}: {rest}"))
 }
 
-/// Does what programs do to files, all of which arrives.
+/// Does common operations on files, all of which succeed.
 fn work_honestly(at: &Path) {
     for number in 0..20 {
         let (path, new) = (at.join(format!("honest-{number}")), at.join("honest.new"));
@@ -250,7 +250,7 @@ fn every_way_is_told(kind: Kind) {
         let told = next_told(&mut said);
         assert!(told.starts_with(&path.display().to_string()), "{}: {told}", path.display());
     }
-    // All writes fail, also those of the journal: the file system gives up, and refuses even stat(2).
+    // All writes fail, including those of the journal: the file system shuts down, and even stat(2) fails.
     let last = place.path().join("last");
     on.server.order("fault", &["write:eio"]);
     let file = write(&last);

@@ -1,6 +1,5 @@
-//! `plumb observe --serve` over a loop device of our own: what a program makes durable is in the metrics
-//! under its device, process and cgroup, and among the slowest events; SIGTERM ends it and leaves nothing
-//! behind.
+//! Tests of `plumb observe --serve` on a loop device of the test: syncs of a program are in the metrics with
+//! device, process and cgroup, and among the slowest events. SIGTERM ends it and leaves nothing behind.
 
 use std::fs::File;
 use std::io::{BufRead as _, Read as _, Write as _};
@@ -15,7 +14,7 @@ use serde_json::Value;
 use crate::common::{holds, plumb};
 use crate::load_support::{LoopDevice, Place, start, wait_for};
 
-/// Number of writes that are made, each with an fdatasync.
+/// Number of writes, each with an fdatasync.
 const WRITES: usize = 25;
 
 /// Returns the body of a page.
@@ -53,7 +52,7 @@ fn syncs_are_served_as_metrics_until_sigterm() {
         file.write_all_at(&[7; 8192], number as u64 * 65536).unwrap();
         file.sync_data().unwrap();
     }
-    // The first line of a slow event comes with the events of the same reading.
+    // The first line about a slow event comes with the events of the same reading.
     let mut line = String::new();
     while !line.contains("fdatasync") {
         line.clear();
@@ -89,7 +88,7 @@ fn syncs_are_served_as_metrics_until_sigterm() {
     assert!(event["device_then"]["flushes"].as_u64() > Some(0), "{event:#}");
     let process = serving.id();
     kill_process(Pid::from_child(&serving), Signal::TERM).unwrap();
-    // Messages are read to the end, so that the program is never held up.
+    // Read all messages, so that the program never blocks.
     said.read_to_string(&mut line).unwrap();
     assert_eq!(serving.wait().unwrap().code(), Some(0), "{line}");
     assert!(!socket.exists());

@@ -1,6 +1,5 @@
-//! Run directories that were recorded in older forms are reported in every format that their kind has,
-//! without losing a figure. Beside some of them is an export made at that time: the columns of CSV and the
-//! names of Prometheus are promised.
+//! Tests that run directories of older formats can be reported in every format of their kind, without losing
+//! a figure. Some have an export from that time, because the CSV columns and Prometheus names are promised.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +9,10 @@ use crate::common::{plumb, said};
 
 /// Formats of every kind of run directory.
 const FORMATS: [&str; 4] = ["terminal", "html", "markdown", "json"];
-/// Formats of loads and checks.
+/// Further formats of loads and checks.
 const FORMATS_OF_RUNS: [&str; 3] = ["csv", "prometheus", "fio"];
 
-/// Returns the run directories, by name.
+/// Returns the run directories, sorted by name.
 fn recorded() -> Vec<PathBuf> {
     let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/old_runs");
     let mut runs: Vec<PathBuf> = std::fs::read_dir(all).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -33,7 +32,7 @@ fn result(run: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(run.join("result.json")).unwrap()).unwrap()
 }
 
-/// Asserts that `new` says all that `old` says. Keys may be added.
+/// Asserts that `new` has everything that `old` has. Keys may be added.
 fn assert_says(new: &Value, old: &Value, place: &str) {
     match (new, old) {
         (Value::Object(new), Value::Object(old)) => {
@@ -47,14 +46,14 @@ fn assert_says(new: &Value, old: &Value, place: &str) {
                 assert_says(new, old, &format!("{place}[{index}]"));
             }
         }
-        // Flushes of all programs were divided by the syncs of the run.
+        // The old figure divided flushes of all programs by the syncs of the run.
         _ if new.is_null() && place.ends_with("flushes_per_sync") => {}
         _ => assert_eq!(new, old, "{place}"),
     }
 }
 
 fn lines(text: &str) -> Vec<&str> {
-    // Explanations of metrics are for people.
+    // The help texts of metrics may change.
     let mut lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("# HELP ")).collect();
     lines.sort_unstable();
     lines
@@ -79,8 +78,8 @@ fn no_figure_of_an_earlier_version_is_lost() {
     }
 }
 
-/// Returns the operations of a run by the figures of its targets, and by the time series that are called the
-/// same.
+/// Returns the operations of a run according to the figures of its targets and to the time series of the same
+/// name.
 fn operations(csv: &str) -> Vec<(String, f64, f64)> {
     let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
     let of = |section: &[&str], name: &str, metric: &str| -> f64 {
@@ -102,8 +101,7 @@ fn each_time_series_of_a_check_is_that_of_its_phase() {
     each_phase_has_its_own_series(&run, 7);
 }
 
-/// Asserts that what is drawn over time under the name of a phase is what that phase did, in the order in
-/// which phases ran.
+/// Asserts that the time series with the name of a phase are those of that phase, in the order of phases.
 pub(crate) fn each_phase_has_its_own_series(run: &Path, phases: usize) {
     let found = operations(&report(run, "csv"));
     assert_eq!(found.len(), phases, "{found:?}");
@@ -130,7 +128,7 @@ fn columns_and_names_for_other_programs_stay() {
                 assert_eq!(now.lines().next(), before.lines().next(), "{}", run.display());
             }
             let now = lines(&now);
-            // Figures may be added. Flushes of all programs are not divided by the syncs of the run any more.
+            // Figures may be added. Flushes of all programs are no longer divided by the syncs of the run.
             let mut lost = lines(&before);
             lost.retain(|line| !now.contains(line) && !line.contains("flushes_per_sync"));
             assert!(lost.is_empty(), "{}: {lost:#?}", run.display());

@@ -1,9 +1,9 @@
-//! The table of outcomes (docs/OUTCOMES.md), each row made for real: what is known of a place decides
-//! headline, level and exit code, and `survey`, the run and `report` say the same of the same facts. Rows
-//! guard against false alarms (a flush sent by a server, a path hidden by a mount) and false comfort (no
-//! finding where nothing is known).
+//! Tests of the table of outcomes (docs/OUTCOMES.md), one row per place: the knowledge about a place
+//! determines headline, level and exit code, and `survey`, the run and `report` agree. Rows guard against
+//! false alarms (a flush sent by a server, a path hidden by a mount) and false comfort (no finding where
+//! nothing is known).
 //!
-//! A row runs in a mount namespace of its own, so that nothing stays mounted, whatever happens.
+//! A row runs in a mount namespace of its own, so that nothing stays mounted.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,20 +15,20 @@ use serde_json::Value;
 
 use crate::common::{plumb, said, scratch};
 
-/// One place, made by a shell, and what is to come out there.
+/// Place created by a shell, with the expected outcome.
 struct Row {
-    /// Shell commands that make the place; `skip REASON` ends the row where it cannot be made.
+    /// Shell commands that create the place; `skip REASON` ends the row if that is impossible.
     place: &'static str,
     /// Words of plumb, with `--json` where a document is printed.
     run: &'static str,
     outcome: Outcome,
-    /// A finding that must be there; empty for none.
+    /// Expected finding; empty for none.
     finding: &'static str,
-    /// The exit code.
+    /// Expected exit code.
     exit: i32,
 }
 
-/// The outcomes of docs/OUTCOMES.md.
+/// Outcomes in docs/OUTCOMES.md.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Outcome {
     Danger,
@@ -47,7 +47,7 @@ const fn row(
     Row { place, run, outcome, finding, exit }
 }
 
-/// Shell functions that make places.
+/// Shell functions for creating places.
 const PRELUDE: &str = r#"
 set -e
 skip() { echo "SKIP $*" >&2; exit 77; }
@@ -276,7 +276,8 @@ const ROWS: &[Row] = &[
     ),
 ];
 
-/// Rules about the machine and the figures, which a busy test machine breaks: they say nothing of the path.
+/// Rules about the machine and the quality of figures, which a busy test machine breaks. They do not concern
+/// the path.
 const FIGURES: [&str; 13] = [
     "backlog",
     "cached-below",
@@ -293,7 +294,7 @@ const FIGURES: [&str; 13] = [
     "too-short",
 ];
 
-/// Makes the place of a row and runs its command there; `None`, and said, where it cannot be made.
+/// Creates the place of a row, and runs its command there; `None` if that is impossible, which is reported.
 fn made(row: &Row, here: &Path) -> Option<Output> {
     let binary = env!("CARGO_BIN_EXE_plumb");
     let record =
@@ -322,7 +323,7 @@ fn ids<'a>(document: &'a Value, severities: &[&str]) -> BTreeSet<&'a str> {
     verdicts.filter(wanted).map(|verdict| verdict["id"].as_str().unwrap()).collect()
 }
 
-/// Compares a document with the row; the problem, if there is one.
+/// Compares a document with the row, and returns the mismatch, if any.
 fn judged(row: &Row, document: &Value, output: &Output) -> Result<(), String> {
     let all = ids(document, &["info", "warning", "danger"]);
     let serious: BTreeSet<&str> =
@@ -336,7 +337,7 @@ fn judged(row: &Row, document: &Value, output: &Output) -> Result<(), String> {
         _ => None,
     };
     let headline = document["headline"].as_str().unwrap();
-    // A warning about the figures stands before what is not known.
+    // A warning about the figures takes precedence over an unknown.
     if outcome != Some(row.outcome) && !(is_of_figures && row.outcome == NotKnown) {
         return Err(format!("level {level}, {serious:?}: {headline}"));
     }
@@ -356,7 +357,7 @@ fn judged(row: &Row, document: &Value, output: &Output) -> Result<(), String> {
     Ok(())
 }
 
-/// Compares the headline of a document with the outcome of its row; the problem, if there is one.
+/// Compares the headline of a document with the outcome of its row, and returns the mismatch, if any.
 fn told(row: &Row, document: &Value, headline: &str) -> Result<(), String> {
     let verdicts = document["verdicts"].as_array().unwrap();
     let found = |sentence: &str| {
@@ -370,7 +371,7 @@ fn told(row: &Row, document: &Value, headline: &str) -> Result<(), String> {
         NotKnown => {
             headline.starts_with("NOT KNOWN: What an fsync is worth") && headline.contains("To know it: ")
         }
-        // A check says where a flush ends, a load what was reached.
+        // The headline of a check says where a flush ends, that of a load what was reached.
         NoFinding if row.run.starts_with("check") => {
             headline.contains("durable in") || headline.contains("not known below")
         }
@@ -379,8 +380,8 @@ fn told(row: &Row, document: &Value, headline: &str) -> Result<(), String> {
     if is_told { Ok(()) } else { Err(format!("the headline of {:?} is {headline}", row.outcome)) }
 }
 
-/// Shows the recording of a row again, which must say the same of it, and holds its path's findings against
-/// its verdicts.
+/// Reports the recording of a row, which must agree with it, and compares the findings of its path with its
+/// verdicts.
 fn reported(document: &Value, here: &Path, exit: Option<i32>) -> Result<(), String> {
     let run = here.join("run");
     let again = plumb().args(["report", "--json"]).arg(&run).output().unwrap();
@@ -390,7 +391,7 @@ fn reported(document: &Value, here: &Path, exit: Option<i32>) -> Result<(), Stri
             return Err(format!("report says another {key}: {} beside {}", shown[key], document[key]));
         }
     }
-    // An unknown ends with 3 where the run was strict, as the report is not.
+    // For an unknown, a strict run exits with 3, but the report is not strict.
     if exit != Some(3) && again.status.code() != exit {
         return Err(format!("report ends with {:?}, the run with {exit:?}", again.status.code()));
     }
@@ -405,7 +406,7 @@ fn reported(document: &Value, here: &Path, exit: Option<i32>) -> Result<(), Stri
     Ok(())
 }
 
-/// Makes a row and compares what comes out; false if its place cannot be made here.
+/// Runs a row and compares the outcome; false if its place cannot be created here.
 fn checked(row: &Row) -> Result<bool, String> {
     let place = scratch();
     let Some(output) = made(row, place.path()) else { return Ok(false) };
@@ -432,7 +433,7 @@ fn checked(row: &Row) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Number of rows below which the table is too small to be one.
+/// Smallest plausible number of rows in the table.
 const ROWS_MIN: usize = 40;
 
 #[test]
@@ -532,7 +533,7 @@ fn a_remedy_can_be_typed_as_it_is_printed() {
     let remedy =
         findings.iter().find(|finding| finding["id"] == row.finding).unwrap()["remedy"].as_str().unwrap();
     let command = remedy.split('`').nth(1).unwrap();
-    // An independent reader of shell words: the shell itself.
+    // The shell itself is an independent parser of shell words.
     let script = format!("mount() {{ printf '%s\\n' \"$@\"; }}; {command}");
     let words = Command::new("sh").args(["-c", &script]).output().unwrap();
     let words = String::from_utf8_lossy(&words.stdout).into_owned();

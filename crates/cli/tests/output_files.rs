@@ -1,6 +1,6 @@
-//! Output files of every command: nothing that is there is changed without `--overwrite`, and what is not a
-//! regular file is never replaced. Once `plumb policy plan -o /dev/full` put a regular file in the place of
-//! the device node, and `plumb report -o` replaced whatever file was there.
+//! Tests of the output files of every command: nothing is overwritten without `--overwrite`, and only regular
+//! files are ever replaced. They guard against `plumb policy plan -o /dev/full`, which replaced the device
+//! node with a regular file, and `plumb report -o`, which replaced any file.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, symlink};
@@ -14,13 +14,13 @@ use tempfile::TempDir;
 use crate::common::{document, entries, plumb, said, scratch};
 use crate::load_support::{LoopDevice, stderr, system};
 
-/// A command line with an output file.
+/// Command line with an output file.
 struct Case {
-    /// The words, in which `OUT` is the output file, `RUN` a recorded run and `PLAN` a plan.
+    /// Words of the command, in which `OUT` is the output file, `RUN` a recorded run and `PLAN` a plan.
     words: &'static str,
-    /// The name of the output file: some commands choose it themselves.
+    /// Name of the output file, which some commands choose themselves.
     file: &'static str,
-    /// Set where the whole command can be run here within a moment, not only refused.
+    /// True if the whole command can run here quickly, rather than only be refused.
     runs: bool,
 }
 
@@ -52,7 +52,7 @@ const CASES: [Case; 16] = [
     Case { runs: false, ..case("prove app --subject files:rename-fsync-dirsync --junit OUT --no-record") },
 ];
 
-/// Returns a recorded run and a plan, made once.
+/// Returns a recorded run and a plan, created once.
 fn inputs() -> &'static (TempDir, PathBuf, PathBuf) {
     static INPUTS: OnceLock<(TempDir, PathBuf, PathBuf)> = OnceLock::new();
     INPUTS.get_or_init(|| {
@@ -66,7 +66,7 @@ fn inputs() -> &'static (TempDir, PathBuf, PathBuf) {
     })
 }
 
-/// A directory with one command and its output file.
+/// Directory with one command and its output file.
 struct Try<'a> {
     case: &'a Case,
     here: TempDir,
@@ -95,7 +95,7 @@ impl<'a> Try<'a> {
         plumb().args(words).args(more).current_dir(self.here.path()).output().unwrap()
     }
 
-    /// Runs it, expects a refusal that names the file, and that nothing is changed or left.
+    /// Runs the command, and expects a refusal that names the file, without changes or leftovers.
     fn is_refused(&self, what: &str, more: &[&str]) {
         let before = (entries(self.here.path()), seen(&self.file()));
         let output = self.run(more);
@@ -105,7 +105,7 @@ impl<'a> Try<'a> {
         assert_eq!((entries(self.here.path()), seen(&self.file())), before, "{context}");
     }
 
-    /// Runs it, expects that it writes its result, and returns that.
+    /// Runs the command, expects that it writes its result, and returns the result.
     fn writes(&self, what: &str, more: &[&str]) -> Vec<u8> {
         let output = self.run(more);
         let context = format!("{} onto {what} {more:?}: {}", self.case.words, said(&output));
@@ -117,10 +117,10 @@ impl<'a> Try<'a> {
     }
 }
 
-/// All that a test compares of a file.
+/// State of a file that a test compares.
 #[derive(Debug, PartialEq, Eq)]
 struct FileState {
-    /// Kind and permissions.
+    /// Type and permissions.
     mode: u32,
     /// Number of a device node.
     device: u64,
@@ -130,7 +130,7 @@ struct FileState {
     contents: Option<Vec<u8>>,
 }
 
-/// Returns what is at `path` now.
+/// Returns the present state of `path`.
 fn seen(path: &Path) -> Option<FileState> {
     let found = path.symlink_metadata().ok()?;
     let contents = path.metadata().is_ok_and(|found| found.is_file()).then(|| fs::read(path).unwrap());
@@ -154,7 +154,7 @@ fn what_plumb_did_not_write_is_replaced_only_with_overwrite() {
         let run = Try::new(case);
         fs::write(run.file(), "precious").unwrap();
         run.is_refused("a user's file", &[]);
-        // Behind a link it is the same file, and the link stays.
+        // Through a symbolic link it is the same file, and the link stays.
         fs::rename(run.file(), run.at("theirs")).unwrap();
         symlink("theirs", run.file()).unwrap();
         run.is_refused("a link to a user's file", &[]);
@@ -173,7 +173,7 @@ fn what_plumb_did_not_write_is_replaced_only_with_overwrite() {
 fn what_is_in_use_or_holds_swap_space_is_replaced_by_no_option() {
     for case in CASES.iter().filter(|case| case.runs) {
         let run = Try::new(case);
-        // The server of a cache or a drive locks its file like this.
+        // A server of a cache or a drive locks its file like this.
         fs::write(run.file(), "the log of a cache").unwrap();
         let server = fs::File::open(run.file()).unwrap();
         rustix::fs::flock(&server, rustix::fs::FlockOperation::LockExclusive).unwrap();
@@ -346,7 +346,8 @@ fn a_full_disk_leaves_no_recording_that_is_not_whole() {
     if !crate::common::can_mount() {
         return;
     }
-    // A directory of tmpfs needs no page, a file one. Of the four files of a survey two are written first.
+    // A directory of tmpfs needs no page, a file needs one. Two of the four files of a survey are written
+    // first.
     for (command, pages) in
         [("survey . --record", 0), ("survey . --record", 2), ("check sim:null --seconds 1 --out", 0)]
     {
@@ -430,7 +431,7 @@ fn a_recorded_survey_replaces_an_earlier_one_only_with_overwrite() {
     assert_eq!(fs::read(&tree).unwrap(), b"precious");
     assert!(run(&["--overwrite"]).status.code().is_some_and(|code| code < 2));
     assert_ne!(fs::read(&tree).unwrap(), b"precious");
-    // A file in the place of the directory is named with a way out, whatever else is typed.
+    // A file in place of the directory is named with a remedy, whatever else is typed.
     fs::remove_dir_all(place.path().join("dir")).unwrap();
     fs::write(place.path().join("dir"), "precious").unwrap();
     for more in [&[][..], &["--overwrite"]] {

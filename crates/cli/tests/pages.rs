@@ -1,9 +1,9 @@
-//! Every kind of page in a real browser, at the width of a screen and of a telephone, in both schemes: no
-//! text overflows its box, nothing reaches beyond the page or is cut, and with its folds closed a page is not
-//! longer than anybody scrolls. Documents are made by plumb itself on simulated drives, and each recording is
-//! shown a second time with long names and figures beyond all measure.
+//! Tests of every kind of page in a real browser, in the widths of a screen and a telephone, with both colour
+//! schemes: no text overflows its box, nothing is cut off or wider than the page, and a page with closed
+//! folds has a limited height. plumb creates the documents on simulated drives, and each recording is also
+//! shown with exaggerated names and figures.
 //!
-//! Skipped, aloud, where there is no Chromium.
+//! Skipped, with a message, without Chromium.
 
 use std::path::{Path, PathBuf};
 
@@ -13,11 +13,11 @@ use serde_json::Value;
 use crate::common::{plumb, said, scratch};
 use crate::fleet::SHELL;
 
-/// Longest page at 1280 px with its folds closed, in px.
+/// Maximum height of a page at a width of 1280 px with closed folds, in px.
 const HEIGHT_MAX: u32 = 6000;
 
-/// Looks at a page when its charts are drawn: first as it opens, then with all of its parts unfolded. Sends
-/// its complaints to the page around it.
+/// Script that examines a page once its charts are drawn: first as it opens, then unfolded. It sends its
+/// complaints to the enclosing page.
 const PROBE: &str = r##"<script>addEventListener("load", function () { setTimeout(function () {
   var out = [], height = document.documentElement.scrollHeight;
   if (innerWidth === 1280 && height > HEIGHT_MAX && !/exaggerated|observe/.test(window.name)) { out.push("height " + height); }
@@ -58,22 +58,22 @@ const PROBE: &str = r##"<script>addEventListener("load", function () { setTimeou
   }, 400);
 }, 300); });</script></body>"##;
 
-/// A page, and its name in messages.
+/// Page, with its name for messages.
 struct Page {
     name: String,
     html: String,
 }
 
 impl Page {
-    /// Returns the name of the frame that shows the page. Names that go on for lines make any page long.
+    /// Returns the frame that shows the page. Exaggerated names may make a page of any height.
     fn frame(&self, number: usize, width: u32, scheme: &str) -> String {
         let kind = if self.name.ends_with("exaggerated") { "exaggerated" } else { "plain" };
         format!("{number}-{width}-{scheme}-{kind}")
     }
 }
 
-/// Runs plumb, and returns the page that it prints; with a finding it may exit with 1, and where not all
-/// could be measured with 3.
+/// Runs plumb, and returns the page that it prints. It may exit with 1 for a finding, or 3 for an incomplete
+/// measurement.
 fn printed(name: &str, arguments: &[&str], place: &Path) -> Page {
     let output = plumb().args(arguments).args(["--format", "html"]).current_dir(place).output().unwrap();
     let html = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -89,7 +89,7 @@ fn recorded(name: &str, arguments: &[&str], place: &Path) -> PathBuf {
     directory
 }
 
-/// Makes names in a document long, and its figures large: those that a machine measures, not counts.
+/// Makes names in a document long, and measured figures large, but not counts.
 fn exaggerate(value: &mut Value, key: &str) {
     const LONG: &str =
         "/a-name-of-many-words/nvme-SAMSUNG_MZQL21T9HCJR-00A07_S64GNE0RB00000000000000000000000000001.data";
@@ -107,7 +107,7 @@ fn exaggerate(value: &mut Value, key: &str) {
     }
 }
 
-/// Returns the page of a run, and its page with everything exaggerated.
+/// Returns the page of a run, and its exaggerated page.
 fn pages_of_run(name: &str, arguments: &[&str], place: &Path) -> [Page; 2] {
     let directory = recorded(name, arguments, place);
     let page = printed(name, &["report", name], place);
@@ -119,7 +119,7 @@ fn pages_of_run(name: &str, arguments: &[&str], place: &Path) -> [Page; 2] {
     [page, Page { name: format!("{name}, exaggerated"), html }]
 }
 
-/// Pages of runs on simulated drives.
+/// Returns the pages of runs on simulated drives.
 fn runs(place: &Path) -> Vec<Page> {
     let launcher = format!("sh -c '{SHELL}' {{host}}");
     let hosts = "a-host-of-a-long-name-[1-3].example.invalid";
@@ -181,7 +181,7 @@ fn runs(place: &Path) -> Vec<Page> {
     pages
 }
 
-/// Pages of runs that need root, and are left out without it.
+/// Returns the pages of runs that need root; none without root.
 fn runs_of_root(place: &Path) -> Vec<Page> {
     if !rustix::process::geteuid().is_root() {
         plumb_testkit::skip("not root: no page of an observation and of a proof");
@@ -197,7 +197,7 @@ fn runs_of_root(place: &Path) -> Vec<Page> {
     pages
 }
 
-/// Pages of states that are printed and not recorded.
+/// Returns the pages of states that are printed and not recorded.
 fn states(place: &Path) -> Vec<Page> {
     let long = "a-directory-whose-name-goes-on-and-on-without-an-end-and-has-no-place-to-break";
     std::fs::create_dir(place.join(long)).unwrap();
@@ -244,7 +244,7 @@ fn states(place: &Path) -> Vec<Page> {
     ]
 }
 
-/// Opens all pages in one browser, and returns its complaints about each; `None` without a browser.
+/// Opens all pages in one browser, and returns the complaints about each; `None` without a browser.
 fn complaints(pages: &[Page], directory: &Path) -> Option<Vec<String>> {
     let frames = [400, 1280].into_iter().flat_map(|width| ["light", "dark"].map(|scheme| (width, scheme)));
     let frames: Vec<(u32, &str)> = frames.collect();
@@ -286,7 +286,7 @@ fn every_page_fits_at_both_widths_in_both_schemes() {
     let mut pages = runs(place.path());
     pages.extend(runs_of_root(place.path()));
     pages.extend(states(place.path()));
-    // For a look at them by eye.
+    // Pages can be kept for inspection.
     if let Some(kept) = std::env::var_os("PLUMB_PAGES") {
         for page in &pages {
             std::fs::write(Path::new(&kept).join(format!("{}.html", page.name)), &page.html).unwrap();

@@ -1,5 +1,5 @@
-//! The documents of `plumb policy` hold the keys that are promised, and its metrics are what Prometheus
-//! reads.
+//! Tests of the promised keys in the documents of `plumb policy`, and of its metrics in the format of
+//! Prometheus.
 
 use std::process::Output;
 
@@ -7,7 +7,7 @@ use crate::common;
 use crate::common::{document, holds, plumb, said, scratch};
 use serde_json::Value;
 
-/// Runs `plumb policy` without what this machine's administrators have claimed.
+/// Runs `plumb policy` without the claims of this machine.
 pub(crate) fn policy(arguments: &[&str]) -> Output {
     let mut command = plumb();
     command.arg("policy").args(arguments);
@@ -174,7 +174,7 @@ fn a_simulated_drive_is_shown_and_never_planned() {
         assert_eq!((&device["name"], &device["state"]), (&name.into(), &state.into()), "{shown:#}");
         assert_eq!(device["transport"], "sim");
         assert_eq!(device["device"]["wce"], state == "on");
-        // The word of `plumb drive list`.
+        // `plumb drive list` says `none` for this drive, too.
         let has_none = name == "sim:plp-nvme-ssd";
         assert_eq!(device["device"]["is_absent"] == true, has_none, "{shown:#}");
         let text = said(&policy(&["show", name]));

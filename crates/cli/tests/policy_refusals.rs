@@ -1,5 +1,5 @@
-//! Tests of what `plumb policy` must not touch: everything that is not a disk with a write cache of its own
-//! is refused with exit code 4, a reason and a remedy; what makes no sense ends with 2; and without root
+//! Tests of devices that `plumb policy` must not change: everything that is not a disk with its own write
+//! cache is refused with exit code 4, a reason and a remedy. Invalid input ends with 2, and without root
 //! nothing is changed.
 
 use std::fs;
@@ -11,19 +11,19 @@ use crate::load_support::Zram;
 use crate::policy_documents::policy;
 use serde_json::Value;
 
-/// A loop device that is taken away at the end.
+/// Loop device, detached on drop.
 struct Loop {
     node: String,
     _directory: tempfile::TempDir,
 }
 
 impl Loop {
-    /// Returns one over a file of 8 MiB with one partition; none where this machine does not let us.
+    /// Creates one over a file of 8 MiB with one partition; `None` if this machine does not permit that.
     fn with_a_partition() -> Option<Self> {
         let directory = scratch();
         let file = directory.path().join("image");
         let mut image = vec![0_u8; 8 << 20];
-        // A DOS partition table: one entry of type 83h from sector 2048, 4096 sectors long.
+        // DOS partition table with one entry of type 83h from sector 2048, 4096 sectors long.
         image[450] = 0x83;
         image[454..458].copy_from_slice(&2048_u32.to_le_bytes());
         image[458..462].copy_from_slice(&4096_u32.to_le_bytes());
@@ -47,7 +47,7 @@ impl Drop for Loop {
     }
 }
 
-/// Returns the one refusal of a plan that is about `name`.
+/// Returns the single refusal for `name` in a plan.
 fn refusal<'a>(plan: &'a Value, name: &str) -> &'a Value {
     let refused = plan["refused"].as_array().unwrap();
     refused
@@ -56,7 +56,7 @@ fn refusal<'a>(plan: &'a Value, name: &str) -> &'a Value {
         .unwrap_or_else(|| panic!("{name} is not refused: {plan}"))
 }
 
-/// Returns a plan for `targets` that must refuse each of them.
+/// Returns a plan for `targets`, which must refuse each of them.
 fn all_refused(targets: &[&str]) -> Value {
     for state in ["on", "protected", "off"] {
         let output = policy(&[&["plan", state, "--json"], targets].concat());
@@ -125,7 +125,7 @@ fn write_cache(name: &str) -> String {
 
 #[test]
 fn memory_is_refused() {
-    // A disk of our own: that of another test may go at any moment.
+    // A disk of the test, because that of another test may disappear at any moment.
     let Some(zram) = Zram::new(1 << 20) else { return plumb_testkit::skip("there is no zram device here") };
     let plan = all_refused(&[&zram.path]);
     let name = zram.path.trim_start_matches("/dev/");
@@ -165,7 +165,7 @@ fn nonsense_is_told_from_refusals() {
     }
 }
 
-/// Returns a plan that changes nothing here, written to a file.
+/// Writes a plan without changes to a file.
 fn plan_file(directory: &Path) -> PathBuf {
     let path = directory.join("plan.json");
     let output = policy(&["plan", "off", "--where", "name = none-such", "--out", path.to_str().unwrap()]);
@@ -206,7 +206,7 @@ fn is_root() -> bool {
     effective_user() == Some(0)
 }
 
-/// Returns the effective user of this process, as the kernel says it.
+/// Returns the effective user of this process according to the kernel.
 fn effective_user() -> Option<u32> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("Uid:"))?;
@@ -218,14 +218,14 @@ fn without_root_what_changes_is_refused_and_what_shows_says_what_is_missing() {
     if !is_root() {
         return plumb_testkit::skip("only root can become somebody else");
     }
-    // A place that everybody can reach: the build directory may be root's alone.
+    // A directory that everyone can access; the build directory may belong to root alone.
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join("plumb");
     plumb_testkit::program::copy(Path::new(env!("CARGO_BIN_EXE_plumb")), &program);
     let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(directory.path(), everybody).unwrap();
     let plan = plan_file(directory.path());
-    // Files that root keeps to itself, on this machine or below another root, are not a failure.
+    // Files readable only by root, on this machine or below another root, are not a failure.
     let root = directory.path().join("root");
     let state = root.join("var/lib/plumb/policy");
     fs::create_dir_all(&state).unwrap();

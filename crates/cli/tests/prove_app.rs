@@ -1,4 +1,4 @@
-//! `plumb prove app` and `replay`: what is typed, what comes out, and how they end.
+//! Tests of `plumb prove app` and `replay`: arguments, results and exit codes.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
@@ -12,16 +12,16 @@ use crate::common::{PYTHON, document, entries, holds, plumb, said, scratch};
 use crate::load_killed::start_until_result;
 use crate::load_support::stderr;
 
-/// SQLite that loses its last commit on any file system: the directory is not synced after the journal is
-/// gone.
+/// SQLite that loses its last commit on any file system, because the directory is not synced after the
+/// journal is removed.
 const LOSES: &str = "sqlite:journal=delete,synchronous=full,inserts=1,deletes=0";
 
-/// The last line of the log must be what was acknowledged, or more. The log may be empty or end in zeroes:
-/// the kernel may commit its name and its size before its data.
+/// Script that checks that the last line of the log is at least the acknowledged one. The log may be empty or
+/// end in zeroes, because the kernel may commit its name and size before its data.
 const CHECK: &str =
     "n=$(tr -d '\\0' 2>/dev/null < log | tail -n 1); [ \"${n:-0}\" -ge \"${PLUMB_REQUIRED:-0}\" ]";
 
-/// Returns `plumb prove` in `place`, which is the directory for temporary files too: nothing may stay in it.
+/// Runs `plumb prove` in `place`, which is also the directory for temporary files and must be left empty.
 pub(crate) fn prove(place: &TempDir, arguments: &[&str]) -> Output {
     let temporary = place.path().join("temporary");
     std::fs::create_dir_all(&temporary).unwrap();
@@ -32,7 +32,7 @@ pub(crate) fn prove(place: &TempDir, arguments: &[&str]) -> Output {
     output
 }
 
-/// No time decides what is explored, however busy the machine is.
+/// Options that make the explored states independent of the speed of the machine.
 const UNHURRIED: [&str; 4] = ["--budget", "20m", "--recovery-depth", "1"];
 
 fn proved(place: &TempDir, arguments: &[&str], code: i32) -> Value {
@@ -121,7 +121,7 @@ fn a_loss_is_found_kept_and_shown_again() {
     let profile = &found["profiles"][0];
     assert_eq!((&profile["name"], &profile["failing"]), (&"volatile".into(), &found["states"]["failing"]));
 
-    // The command that the document names, here.
+    // Run the replay command of the document.
     let replay: Vec<&str> = failure["replay"].as_str().unwrap().split_whitespace().skip(2).collect();
     assert_eq!(replay, ["replay", "run", "lost-acknowledged"]);
     let output = prove(&place, &[&replay[..], &["--json"]].concat());
@@ -135,13 +135,13 @@ fn a_loss_is_found_kept_and_shown_again() {
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(stderr(&output).contains("lost-acknowledged"), "{}", said(&output));
 
-    // The recording alone, under two profiles.
+    // Explores the recording under two profiles.
     let again = proved_from(&place, "run/recording", 1);
     assert_eq!(again["states"]["failing"], found["states"]["failing"]);
     // Data that was never written to the drive is lost under any profile.
     assert_eq!(again["profiles"][1]["name"], "write-through");
     assert!(again["profiles"][1]["failing"].as_u64() > Some(0), "{again:#}");
-    // All is known of a run that goes on after its end.
+    // A run that is resumed after its end has nothing left to explore.
     let output = prove(&place, &["app", "--resume", "run", "--json"]);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert_eq!(document(&output)["states"]["failing"], found["states"]["failing"]);
@@ -162,7 +162,7 @@ fn programs_are_put_to_the_test_by_programs() {
     }
     let place = scratch();
     let synced = "for n in 1 2 3; do echo $n >> log; sync -f .; echo $n > $PLUMB_ACK; done";
-    // One recording with writeback chosen: others have a test of their own.
+    // One recording with chosen writeback; more recordings have a test of their own.
     let line = ["--run", synced, "--check", CHECK, "--out", "honest", "--recordings", "2"];
     let honest = proved(&place, &line, 0);
     assert_eq!((&honest["states"]["failing"], &honest["level"]), (&0.into(), &"none".into()), "{honest:#}");
@@ -196,7 +196,7 @@ fn programs_that_fail_by_themselves_prove_nothing() {
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
     assert!(stderr(&output).contains("exit 3"), "{}", said(&output));
     assert!(!Path::new(&place.path().join("none")).exists(), "nothing was recorded");
-    // Nothing is known of states that were not reached.
+    // States that were not reached are unknown.
     let line = ["--run", acknowledges, "--check", "true", "--states", "2", "--no-record"];
     let few = proved(&place, &line, 0);
     assert_eq!((&few["proved"], &few["states"]["distinct"]), (&false.into(), &2.into()), "{few:#}");
@@ -219,7 +219,7 @@ fn the_example_of_the_manual_fails_and_its_mended_form_does_not() {
         let change = &failure["change"];
         assert_eq!(change["sentence"], "fsync of the directory after rename(document)", "{failure:#}");
         assert_eq!((&change["kind"], &change["failing_after"]), (&"sync-call".into(), &0.into()));
-        // The calls that lead to the broken promise, by the programs that made them.
+        // The timeline has the calls that lead to the broken promise, with the programs that made them.
         let timeline = failure["minimal"]["timeline"].as_array().unwrap();
         let calls: Vec<&str> = timeline
             .iter()
@@ -231,14 +231,15 @@ fn the_example_of_the_manual_fails_and_its_mended_form_does_not() {
         }
     }
     let mended = format!("{scripts}/save.sh");
-    // One recording: how many more there is time for is the machine's to say.
+    // A single recording, because the number of further ones depends on the speed of the machine.
     let line = ["--run", &mended, "--check", &check, "--no-record", "--no-change", "--recordings", "1"];
     let honest = proved(&place, &line, 0);
     assert_eq!((&honest["proved"], &honest["states"]["failing"]), (&true.into(), &0.into()), "{honest:#}");
 }
 
-/// A record of three numbers that must be equal, each in a block of its own, and a mark of the last whole
-/// one, which is written and synced after them or before: `unmarked` until all three are there.
+/// Program that writes a record of three equal numbers, each in a block of its own, and a mark of the last
+/// complete record, which is synced after the numbers or before them. The mark is `unmarked` until all three
+/// are there.
 const THREE: &str = "import os, struct, sys
 how, what = sys.argv[1:]
 file, mark = (os.open(name, os.O_RDWR | os.O_CREAT) for name in ('three', 'mark'))
@@ -257,8 +258,8 @@ else:
     sys.exit(2 if len(found) > 1 and not get(mark, 0) else 0)
 ";
 
-/// The mark is synced while the blocks are dirty in memory: the kernel keeps them there for seconds, and a
-/// recording of a second never shows a block that is on the drive before the mark.
+/// The mark is synced while the blocks are dirty in memory. The kernel keeps them there for seconds, so a
+/// recording of one second never shows a block on the drive before the mark.
 #[test]
 fn a_mark_that_the_kernel_may_overtake_is_found_out_and_one_that_it_may_not_is_proved() {
     let has = |name: &str, option: &str| Command::new(name).arg(option).output().is_ok();
@@ -288,7 +289,8 @@ fn a_mark_that_the_kernel_may_overtake_is_found_out_and_one_that_it_may_not_is_p
     assert_eq!((again.status.code(), &shown["reproduced"]), (Some(1), &true.into()), "{}", said(&again));
     let resumed = prove(&place, &["app", "--resume", "late", "--json"]);
     assert_eq!(document(&resumed)["failures"][0]["class"], "corrupt", "{}", said(&resumed));
-    // Each of three syncs but the last has a change after it, the eager ones are four, and one is drawn.
+    // Three syncs, of which all but the last have a change after them; four eager recordings, and one random
+    // one.
     let honest = proved("mark-first", &["--recordings", "8", "--no-record"], 0);
     assert_eq!((&honest["proved"], &honest["recordings_left"]), (&true.into(), &0.into()), "{honest:#}");
     assert_eq!(honest["recordings"].as_array().unwrap().len(), 7, "{honest:#}");
@@ -297,7 +299,7 @@ fn a_mark_that_the_kernel_may_overtake_is_found_out_and_one_that_it_may_not_is_p
     assert_eq!((&few["proved"], &few["recordings_left"]), (&false.into(), &4.into()), "{few:#}");
 }
 
-/// Both drives lose their power at any moment, and the cache recovers what that leaves.
+/// Both drives lose power at any moment, and the cache recovers.
 #[test]
 fn over_a_cache_what_is_synced_is_kept_and_what_only_seems_to_be_is_lost() {
     if !can_attach() {
@@ -312,8 +314,8 @@ fn over_a_cache_what_is_synced_is_kept_and_what_only_seems_to_be_is_lost() {
     let honest = over("cache:volatile", work, 0);
     let states = &honest["states"];
     assert!(states["failing"] == 0 && states["checked"].as_u64() > Some(20), "{states}");
-    // The log is not flushed, and claims to keep what it does not have: the cache finds that out and refuses
-    // the log, or the rest of a block is not read, and the kernel does not mount the file system.
+    // The log is not flushed, and lacks data that it claims to have: either the cache detects that and
+    // refuses the log, or the rest of a block is not read and the kernel cannot mount the file system.
     let believed = over("cache:volatile?mode=protected", work, 1);
     let failure = &believed["failures"][0];
     assert_eq!(failure["class"], "unmountable", "{failure:#}");
@@ -327,7 +329,7 @@ fn over_a_cache_what_is_synced_is_kept_and_what_only_seems_to_be_is_lost() {
         "{}",
         said(&again)
     );
-    // A program that acknowledges before it syncs loses that over a cache as well.
+    // A program that acknowledges before it syncs loses data over a cache as well.
     let early = over("cache:protected", &work.replace("sync log; ", ""), 1);
     assert_eq!(early["failures"][0]["class"], "lost-acknowledged", "{early:#}");
     let line = ["app", "--recording", "cache:protected/recording", "--drive", "volatile"];
@@ -335,16 +337,16 @@ fn over_a_cache_what_is_synced_is_kept_and_what_only_seems_to_be_is_lost() {
     assert_eq!(other.status.code(), Some(2), "{}", said(&other));
 }
 
-/// Returns a proof that has written what it found under its first drive profile, and whose checks hang under
-/// the second. The second drive loses what it has completed and not flushed, and the first does not: with a
-/// second sync there are states left to check, whatever was found under the first.
+/// Starts a proof that has written its findings under the first drive profile, and whose checks hang under
+/// the second. Only the second drive loses completed and unflushed commands: the second sync leaves states to
+/// check whatever was found under the first.
 fn hanging(place: &TempDir, run: &str) -> (Child, PathBuf) {
     let (out, temporary) = (place.path().join("run"), place.path().join("temporary"));
     for directory in [&out, &temporary] {
         std::fs::create_dir_all(directory).unwrap();
     }
     let free = place.path().join("free");
-    // Findings of a window are reported only once all of the first profile are.
+    // Findings of a window are reported only after all windows of the first profile.
     let told = "\"at_risk\"";
     let hangs = format!(
         "grep -qs '{told}' {}/result.json && [ ! -e {} ] && sleep 1000",
@@ -372,7 +374,7 @@ fn a_proof_that_is_killed_leaves_what_it_found_and_goes_on() {
     let found = document(&output);
     assert_eq!((&found["level"], &found["complete"]), (&"danger".into(), &false.into()), "{found:#}");
     assert_eq!(found["failures"][0]["class"], "lost-acknowledged", "{found:#}");
-    // Mounts go away with the process; the directories beneath stay.
+    // The mounts end with the process; their directories stay.
     std::fs::remove_dir_all(place.path().join("temporary")).unwrap();
     std::fs::write(free, "").unwrap();
     let output = prove(&place, &["app", "--resume", "run", "--json", "--junit", "junit.xml"]);
@@ -422,7 +424,7 @@ fn a_program_that_fails_is_named_as_it_was_typed() {
     assert!(!text.contains("seccomp"), "no command line of strace: {text}");
 }
 
-/// Acknowledges a number when it is in the log, and brings it into the data behind that.
+/// Program that acknowledges a number when it is in the log, and then copies it into the data.
 const LOGGED: &str = "echo 1 > new; sync new; mv new log; sync .; echo 1 > $PLUMB_ACK; \
                       echo 1 > new; sync new; mv new data; sync .; rm log; sync .";
 
@@ -446,7 +448,7 @@ fn a_recovery_that_a_second_cut_ruins_is_found_and_one_that_it_does_not_ruin_is_
         "1",
         "--budget",
         "10m",
-        // Also of each check: otherwise a quarter of the budget is used up.
+        // Limits also the cuts during checks, which otherwise use a quarter of the budget.
         "--states",
         "16",
         "--setup",
@@ -483,7 +485,7 @@ fn a_recovery_that_a_second_cut_ruins_is_found_and_one_that_it_does_not_ruin_is_
     let failure = &apart["failures"][0];
     assert_eq!(failure["class"], "recovery-not-idempotent", "{apart:#}");
     assert!(failure["words"].as_str().unwrap().contains("during the recovery"), "{failure:#}");
-    // A cut during this check would lose what was acknowledged.
+    // A cut during this check would lose acknowledged data.
     let ruins = format!("{look}; rm data log 2>/dev/null; sync .");
     let apart = of(&ruins, &["--recover", &applies, "--no-record"], 0);
     assert!(apart["recovery"]["explored"].as_u64() > Some(0), "{apart:#}");
@@ -514,7 +516,7 @@ fn a_program_that_becomes_another_user_acknowledges() {
     if !can_attach() {
         return;
     }
-    // The directory of the build may be closed to others.
+    // The build directory may not be accessible to others.
     let place = tempfile::tempdir().unwrap();
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(place.path(), open).unwrap();
@@ -593,8 +595,8 @@ fn the_file_system_is_made_and_mounted_as_typed() {
     assert!(stderr(&output).contains("--mount-options datum"), "{}", said(&output));
 }
 
-/// The log is written without the page cache, and only the data is synced: the flush of its drive covers the
-/// log where that is on the same one.
+/// The log is written with direct I/O, and only the data is synced: the flush of its drive covers the log
+/// only if that is on the same drive.
 #[test]
 fn a_flush_of_one_drive_makes_nothing_durable_on_another() {
     if !can_attach() {
@@ -612,7 +614,7 @@ fn a_flush_of_one_drive_makes_nothing_durable_on_another() {
         holds("prove", &found);
         found
     };
-    // A journal that commits by its timer meanwhile would flush the drive of the log, too.
+    // A commit of the journal by its timer would flush the drive of the log, too.
     let on_two = ["--drive-at", "log=32M", "--mount-options", "commit=600"];
     let found = run(&format!("{write}{data}"), 1, &[&on_two[..], &["--out", "run"]].concat());
     let failure = &found["failures"][0];
@@ -620,7 +622,7 @@ fn a_flush_of_one_drive_makes_nothing_durable_on_another() {
     let dropped = &failure["minimal"]["dropped"];
     assert_eq!((dropped.as_array().unwrap().len(), &dropped[0]["file"]), (1, &"log/a".into()), "{failure:#}");
     assert!(found["model"].as_str().unwrap().contains("log on a drive of 32 MiB"), "{}", found["model"]);
-    // The state again, from what the run has kept.
+    // Replay the state from the run directory.
     let replayed = prove(&place, &["replay", "run"]);
     assert_eq!(replayed.status.code(), Some(1), "{}", said(&replayed));
 
@@ -635,7 +637,7 @@ fn a_flush_of_one_drive_makes_nothing_durable_on_another() {
     }
 }
 
-/// Links of an array or a volume manager: each drive has a name of its own.
+/// Links as to the disks of an array or a volume manager, with a name for each drive.
 #[test]
 fn without_a_file_system_several_drives_have_a_link_each() {
     if !can_attach() {

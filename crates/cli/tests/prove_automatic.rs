@@ -1,4 +1,5 @@
-//! `plumb prove app` without a checker: states are compared with what the program had made visible.
+//! Tests of `plumb prove app` without a checker: states are compared with the files that the program had made
+//! visible.
 
 use std::path::Path;
 use std::process::Output;
@@ -9,13 +10,13 @@ use crate::common::{PYTHON, document, holds, plumb, said, scratch};
 use crate::prove_posix::{as_nobody, classes, place};
 
 const HONEST: &str = include_str!("automatic_honest.py");
-/// Number of honest programs.
+/// Number of correct programs.
 const SEEDS: u32 = 12;
-/// Number of those with sync calls that can go.
+/// Number of programs with removable sync calls.
 const SPARE_SEEDS: u32 = 4;
 
 fn proved(place: &Path, setup: &str, run: &str, more: &[&str]) -> (i32, Value) {
-    // No time decides what is explored, however busy the machine is.
+    // The explored states must not depend on the speed of the machine.
     let arguments = ["app", "--json", "--no-record", "--no-change", "--fs", "posix", "--budget", "20m"];
     let output = as_nobody(place, &[&arguments[..], &["--setup", setup, "--run", run], more].concat());
     let document = document(&output);
@@ -51,7 +52,7 @@ fn the_end_of_a_program_is_an_acknowledgement_unless_it_gives_one() {
     for (run, code, by) in [
         (save("sync ."), 0, "exit"),
         (save("true"), 1, "exit"),
-        // Nothing is promised of the rest.
+        // Nothing is promised about the rest.
         (format!("echo 1 > $PLUMB_ACK; {}", save("true")), 0, "control-file"),
     ] {
         let (found, document) = proved(place.path(), "echo old > doc", &run, &[]);
@@ -65,7 +66,7 @@ fn the_end_of_a_program_is_an_acknowledgement_unless_it_gives_one() {
 #[test]
 fn a_program_that_repairs_its_files_is_judged_by_what_a_reader_prints() {
     let Some(place) = place() else { return };
-    // The reader puts back what the undo log holds.
+    // The reader applies the undo log.
     let read = "import struct; data = open('data', 'rb').read(); n, old, seal = struct.unpack('<III', open('log', 'rb').read(12)); \
                 first = [struct.unpack('<I', data[at:at + 4])[0] for at in (0, 4096)]; \
                 print([old, old] if n and seal == n * 31 + old * 10 + 99 else first)";
@@ -100,7 +101,8 @@ fn honest_programs_are_proved_whatever_the_seed() {
     }
 }
 
-/// Asserts that of each pair of equal sync calls either may go, and not both; all others are needed.
+/// Asserts that of each pair of equal sync calls either can be removed, but not both, and that all others are
+/// needed.
 #[test]
 fn a_sync_that_is_needed_is_never_named_as_one_that_can_go() {
     let Some(place) = place() else { return };
@@ -129,7 +131,7 @@ fn a_sync_that_is_needed_is_never_named_as_one_that_can_go() {
     }
 }
 
-/// Two syncs that a save needs, and one that it does not.
+/// Program with two syncs that are needed for a save, and one that is not.
 const THREE_SYNCS: &str = "import os
 fd = os.open('tmp', os.O_CREAT | os.O_WRONLY); os.write(fd, b'new' * 2000); os.fsync(fd); os.fsync(fd)
 os.rename('tmp', 'doc'); d = os.open('.', os.O_RDONLY); os.fsync(d)
@@ -140,7 +142,7 @@ fn a_sync_that_can_go_is_told_from_those_that_cannot() {
     let Some(place) = place() else { return };
     let run = format!("{PYTHON} -IS -c \"{THREE_SYNCS}\"");
     let (_, document) = proved(place.path(), "echo old > doc", &run, &["--needless-syncs"]);
-    // Either of the first two may go, and not both.
+    // Either of the first two can be removed, but not both.
     let needless = document["needless_syncs"].as_array().unwrap();
     let numbers: Vec<(u64, bool)> =
         needless.iter().map(|one| (one["number"].as_u64().unwrap(), one["together"] == true)).collect();
@@ -149,7 +151,7 @@ fn a_sync_that_can_go_is_told_from_those_that_cannot() {
     assert_eq!(document["syncs_left_out"]["tried"], 3);
 }
 
-/// Proves a program on ext4; `None` where that cannot be done.
+/// Proves a program on ext4; `None` where that is impossible.
 fn on_ext4(run: &str, more: &[&str]) -> Option<Output> {
     if !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() {
         plumb_testkit::skip("it takes root and FUSE");

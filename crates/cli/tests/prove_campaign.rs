@@ -1,4 +1,4 @@
-//! Campaigns, writers and witnesses as a user types them, on drives that are served over NBD.
+//! Tests of campaigns, writers and witnesses as users run them, on drives served over NBD.
 
 use std::path::Path;
 use std::process::Output;
@@ -52,7 +52,7 @@ fn witness(directory: &str) -> String {
     format!("{} prove witness --dir {directory}", env!("CARGO_BIN_EXE_plumb"))
 }
 
-/// Returns a command that kills its witness when that has answered twice: to the run, and to a batch.
+/// Returns a command that kills its witness after two answers: to the run, and to a batch.
 fn mortal_witness(directory: &str) -> String {
     let witness = witness(directory);
     format!(
@@ -119,7 +119,7 @@ fn a_witness_that_is_killed_again_and_again_loses_nothing() {
     let output = verify();
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert!(document(&output)["required"].as_u64().unwrap() > 0);
-    // Somebody else's blocks: what was acknowledged is not there any more.
+    // The blocks were overwritten, so acknowledged data is missing.
     let output = plumb()
         .args([
             "load",
@@ -171,7 +171,7 @@ fn what_would_test_nothing_or_endanger_this_machine_is_refused() {
         assert!(said(&output).contains(words), "{arguments:?}: {}", said(&output));
         assert!(!Path::new(&file).exists(), "{arguments:?}: nothing was written to what was made");
     }
-    // A witness that answers at first, and never again.
+    // A witness that stops answering after its first answers.
     let mortal = format!("mkdir {} || exit; {}", at("once"), mortal_witness(&at("records")));
     let words = ["writer", &file, "--witness", &mortal, "--size", "1M", "--patience", "1s"];
     let output = plumb().arg("prove").args(words).output().unwrap();

@@ -1,4 +1,4 @@
-//! `plumb prove ci`: what a build server is given, and how the command ends.
+//! Tests of `plumb prove ci`: files for a build server, and exit codes.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -47,7 +47,7 @@ fn a_build_server_is_given_what_it_reads_and_a_baseline_accepts_what_is_known() 
         said(&output)
     );
 
-    // An accepted failure is skipped, and not proved.
+    // An accepted failure counts as skipped, and not as proved.
     let accepted = ["--baseline", "b", "--junit", "j.xml", "--gitlab", "g.json"];
     let output = ci(&accepted, "./wrong.sh");
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
@@ -63,8 +63,8 @@ fn a_build_server_is_given_what_it_reads_and_a_baseline_accepts_what_is_known() 
     assert!(Path::new(&here).join("doc").metadata().is_err(), "it works in a directory of its own");
 }
 
-/// A container of a build server has no /dev/fuse, no capabilities and one user. Its isolation is made with
-/// unshare(1), as far as that is possible here.
+/// A container of a build server has no /dev/fuse, no capabilities and one user. unshare(1) provides such
+/// isolation, as far as possible here.
 #[test]
 fn it_runs_without_any_capability_in_namespaces_of_its_own() {
     let Some(place) = place() else { return };
@@ -117,7 +117,7 @@ fn a_proof_without_work_or_states_is_refused_with_what_to_type() {
     }
 }
 
-/// A directory without a result is what a plumb leaves that was killed.
+/// A killed plumb leaves a directory without a result.
 #[test]
 fn a_proof_that_did_not_end_is_reported_with_the_command_that_resumes_it() {
     let place = crate::common::scratch();

@@ -1,4 +1,4 @@
-//! `plumb prove cut`: a program that runs for a proof loses its power on request.
+//! Tests of `plumb prove cut`: a program that runs for a proof loses its power on request.
 
 use serde_json::Value;
 
@@ -7,7 +7,8 @@ use crate::prove_app::prove;
 use crate::prove_posix::{as_nobody, place};
 use plumb_testkit::loop_device::can_attach;
 
-/// Makes two files, of which the first is durable, and asks for the cut, which it does not survive.
+/// Returns a program that creates two files, of which the first is durable, and requests the cut, which kills
+/// it.
 fn program(name: &str, plumb: &str) -> String {
     format!(
         "echo one > a; sync a; sync .; echo 1 > $PLUMB_ACK; echo two > b; {plumb} prove cut {name}; sleep 1000; \

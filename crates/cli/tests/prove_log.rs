@@ -1,4 +1,4 @@
-//! `plumb prove app` over a log of dm-log-writes, which another plumb or a kernel wrote.
+//! Tests of `plumb prove app` on a log of dm-log-writes, written by another plumb or by a kernel.
 
 use std::fs::{self, File};
 
@@ -7,7 +7,7 @@ use crate::prove_app::prove;
 use crate::prove_posix::classes;
 use plumb_testkit::loop_device::can_attach;
 
-/// Saves a file a second time, and syncs it too late.
+/// Program that saves a file a second time, and syncs it too late.
 const RUN: &str = "echo old > a; sync -f .; echo 1 > $PLUMB_ACK; echo new > b; mv b a; echo 2 > $PLUMB_ACK; \
                    sync -f .";
 const CHECK: &str = "test \"${PLUMB_REQUIRED:-0}\" -lt 1 || test -s a && { test \"${PLUMB_REQUIRED:-0}\" -lt 2 || grep -q new a; }";

@@ -1,4 +1,4 @@
-//! `plumb prove app --fs posix`: known kinds of crash bugs, wrong and mended, without root.
+//! Tests of `plumb prove app --fs posix`: common kinds of crash bugs, with their corrections, without root.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -10,10 +10,11 @@ use tempfile::TempDir;
 use crate::common::{PYTHON, document, entries, plumb, said};
 
 const PROGRAM: &str = include_str!("posix_kinds.py");
-/// User without any right: nobody.
+/// Unprivileged user: nobody.
 const NOBODY: u32 = 65534;
 
-/// A directory for anybody with the program, a copy of plumb and a directory for temporary files.
+/// Creates a directory accessible to everyone with the program, a copy of plumb and a directory for temporary
+/// files.
 pub(crate) fn place() -> Option<TempDir> {
     let there =
         |program: &str| Command::new(program).arg("-V").output().is_ok_and(|output| output.status.success());
@@ -21,7 +22,7 @@ pub(crate) fn place() -> Option<TempDir> {
         plumb_testkit::skip(&format!("{missing} is missing"));
         return None;
     }
-    // The directory of the build may be closed to others.
+    // The build directory may not be accessible to others.
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("kinds.py"), PROGRAM).unwrap();
     program::copy(Path::new(plumb().get_program()), &place.path().join("plumb"));
@@ -33,13 +34,13 @@ pub(crate) fn place() -> Option<TempDir> {
     Some(place)
 }
 
-/// Runs plumb as nobody. Nothing may stay in the directory for temporary files.
+/// Runs plumb as nobody. The directory for temporary files must be left empty.
 pub(crate) fn as_nobody(place: &Path, arguments: &[&str]) -> Output {
     started(place, Path::new("/"), true, arguments)
 }
 
-/// Runs plumb in a directory, as nobody or as whoever runs the test. Nothing may stay in the directory for
-/// temporary files.
+/// Runs plumb in a directory, as nobody or as the present user. The directory for temporary files must be
+/// left empty.
 pub(crate) fn started(place: &Path, directory: &Path, as_nobody: bool, arguments: &[&str]) -> Output {
     let mut command = Command::new("setpriv");
     if as_nobody && rustix::process::geteuid().is_root() {
@@ -109,7 +110,7 @@ fn known_kinds_of_bugs_are_found_and_their_mended_programs_are_proved() {
         let good = proved(place.path(), kind, "good", "posix", 0);
         assert_eq!(classes(&good), Vec::<&str>::new(), "{kind}: {good:#}");
         assert_eq!(good["model"], "the POSIX model");
-        // The contents of a mapping between calls are not seen.
+        // Contents of a mapping between calls are not seen.
         assert_eq!(good["proved"], kind != "mapped", "{kind}: {good:#}");
     }
 }
@@ -128,9 +129,9 @@ fn what_cannot_be_seen_is_refused_to_the_program_or_is_not_measured() {
 fn garbage_is_found_in_blocks_that_were_not_written_only_where_that_is_wanted() {
     let Some(place) = place() else { return };
     let append = "printf 12345678 > log; sync log; sync .; echo 1 > $PLUMB_ACK";
-    // An append may leave zeroes, which a check may treat as nothing.
+    // An append may leave zeroes, which a check may ignore.
     let digits = "tr -d '\\0' < log | LC_ALL=C grep -q '[^0-9]' && exit 2; exit 0";
-    // A write of zeroes allocates blocks, which may hold other bytes.
+    // A write of zeroes allocates blocks, which may have other contents.
     let zeroes = "head -c 8192 /dev/zero > log; sync .; echo 1 > $PLUMB_ACK";
     let nothing = "tr -d '\\0' < log | LC_ALL=C grep -q . && exit 2; exit 0";
     for (run, check) in [(append, digits), (zeroes, nothing)] {
@@ -213,7 +214,7 @@ fn what_programs_leave_running_and_checkers_do_wrong_is_told_in_a_sentence() {
     std::fs::set_permissions(&flags, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
     let changes_its_mind = format!("mkdir {}/first 2>/dev/null || exit 1", flags.display());
     let acknowledges = "echo 1 > f; sync f; sync .; echo 1 > $PLUMB_ACK";
-    // A program that shows a text when it has begun, and then waits for ever.
+    // Program that shows a text when it has started, and then waits forever.
     let text = flags.join("text").display().to_string();
     std::fs::write(&text, "it runs\n").unwrap();
     let made = Command::new("mkfifo").args(["-m", "666"]).arg(flags.join("hold")).status().unwrap();
@@ -264,7 +265,7 @@ fn programs_run_as_another_user_to_whom_the_files_belong() {
         let arguments =
             ["app", "--json", "--no-record", "--fs", file_system, "--size", "64M", "--recordings", "2"];
         let programs = ["--user", "nobody", "--setup", &is_nobody, "--run", &run, "--check", &check];
-        // The check writes, and would be cut for a part of the budget.
+        // The check writes, so it would be cut for a part of the budget.
         let all = [&arguments[..], &programs, &["--recovery-depth", "1"]].concat();
         let output = started(place.path(), Path::new("/"), false, &all);
         assert_eq!(output.status.code(), Some(0), "{file_system}: {}", said(&output));
@@ -289,14 +290,14 @@ fn a_change_is_named_only_if_nothing_fails_with_it() {
         let failure = document(&output)["failures"][0].clone();
         (failure["change"].clone(), failure["change_unknown_because"].as_str().unwrap_or_default().to_owned())
     };
-    // The file and its name are needed.
+    // Both the file and its name are needed.
     let (both, _) = change("echo 1 > f; echo 1 > $PLUMB_ACK", "grep -q 1 f");
     let sentence = both["sentence"].as_str().unwrap_or_default();
     assert_eq!(sentence, "fsync of the file after write(f) and fsync of the directory after open(f)");
     assert_eq!((&both["failing_after"], &both["verified_by"]), (&0.into(), &"new-run".into()), "{both:#}");
     let (one, _) = change("echo 1 > f; sync f; echo 1 > $PLUMB_ACK", "grep -q 1 f");
     assert_eq!(one["sentence"], "fsync of the directory after open(f)");
-    // No sync helps what the check wants in vain.
+    // No sync can satisfy this check.
     let (none, why) = change("echo 1 > f; sync f; sync .; echo 1 > $PLUMB_ACK", "grep -q 2 f");
     assert_eq!(none, Value::Null);
     assert!(why.starts_with("no change was tried"), "{why}");

@@ -1,4 +1,5 @@
-//! `plumb prove app` without a checker has the verdict that it has with one: on a text editor, tar and pip.
+//! Tests that `plumb prove app` has the same verdict with and without a checker, on a text editor, tar and
+//! pip.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +11,7 @@ use crate::prove_posix::{as_nobody, classes, place};
 
 const EDITOR: &str = include_str!("prove_editor.py");
 
-/// Makes a package that `pip install` takes.
+/// Program that creates a package for `pip install`.
 const WHEEL: &str = "import sys, zipfile
 with zipfile.ZipFile(sys.argv[1], 'w') as wheel:
     put = lambda name, text: wheel.writestr(name, text)
@@ -21,7 +22,7 @@ with zipfile.ZipFile(sys.argv[1], 'w') as wheel:
     put('demo-1.dist-info/RECORD', ''.join(name + ',,\\n' for name in files))
 ";
 
-/// A program, what it begins with, and a checker of what it leaves.
+/// Program with its initial state and a checker of its results.
 struct Work<'a> {
     setup: &'a str,
     run: &'a str,
@@ -29,7 +30,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Proves it with the checker and without, and asserts that both say the same: the exit code is `code`.
+    /// Proves the program with the checker and without, and asserts that both exit with `code`.
     fn ends_both_ways(&self, place: &Path, code: i32) {
         let run = format!("{} && echo 1 > $PLUMB_ACK", self.run);
         let line = ["app", "--json", "--no-record", "--no-change", "--fs", "posix", "--states", "300"];
@@ -45,7 +46,7 @@ impl Work<'_> {
     }
 }
 
-/// Writes a file that everybody may read.
+/// Writes a file that everyone can read.
 fn put(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap();
     std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
@@ -81,7 +82,7 @@ fn an_archive_that_is_unpacked_is_judged_as_by_its_checker() {
     }
 }
 
-/// pip makes its files elsewhere and renames them into their place, where no name was promised yet.
+/// pip creates its files elsewhere and renames them, before any name has been promised.
 #[test]
 fn a_package_that_pip_installs_is_judged_as_by_its_checker() {
     let Some(place) = place() else { return };

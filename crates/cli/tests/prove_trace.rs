@@ -1,4 +1,5 @@
-//! `plumb prove trace` of real programs: what they leave to luck, and what they make of an fsync that fails.
+//! Tests of `plumb prove trace` on real programs: their operations without a sync, and their reaction to a
+//! failed fsync.
 
 use std::path::Path;
 use std::process::Output;
@@ -7,7 +8,7 @@ use serde_json::Value;
 
 use crate::common::{PYTHON, document, holds, plumb, said, scratch};
 
-/// Returns the output, if strace is there.
+/// Returns the output, if strace is available.
 fn trace(options: &[&str], place: &Path, program: &[&str]) -> Option<Output> {
     let mut command = plumb();
     command.args(["prove", "trace", "--json"]).args(options).arg("--").args(program).current_dir(place);
@@ -52,7 +53,7 @@ fn tools_that_copy_and_move_are_told_apart() {
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
 }
 
-/// A sync that is there says nothing of what is written in place before it.
+/// A sync after overwriting a file in place does not prevent torn states before it.
 #[test]
 fn states_are_explored_where_the_program_is() {
     let in_place = format!(
@@ -119,7 +120,7 @@ fn a_program_that_ends_with_an_error_is_not_called_untraceable_and_not_clean() {
     assert_eq!(output.status.code(), Some(3), "{text}");
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("the program ended with exit status: 1") && !words.contains("started"), "{text}");
-    // Unsynced operations before the failure are a finding all the same.
+    // Unsynced operations before the failure are still findings.
     assert_eq!(run(&[], "echo a >f; exit 1").status.code(), Some(1));
     assert_eq!(run(&[], "exit 0").status.code(), Some(0));
 }
@@ -138,7 +139,7 @@ fn without_strace_its_package_is_named() {
 
 const WRITE: &str = "import os; f = os.open('f', os.O_CREAT | os.O_WRONLY); os.write(f, b'x' * 65536)\n";
 
-/// Returns what became of a program whose first fsync failed; `None` where that cannot be tried.
+/// Returns the result for a program whose first fsync failed; `None` where that cannot be tried.
 fn with_failing_fsync(rest: &str) -> Option<(i32, Value)> {
     let place = scratch();
     let output = trace(&["--fail-fsync"], place.path(), &["python3", "-c", &format!("{WRITE}{rest}")])?;

@@ -1,23 +1,23 @@
-//! Every command that a message names can be typed as it is printed, whatever the names in it are: an
-//! independent reader of shell words, the shell itself, finds the name again. Guards against remedies that do
-//! something else for a file called `my disk` or `$(id)`.
+//! Tests that every command in a message can be typed as printed, whatever names it has: the shell, an
+//! independent parser, must find the name again. They guard against remedies that do something else for a
+//! file called `my disk` or `$(id)`.
 
 use std::process::Command;
 
 use crate::common::{plumb, said, scratch};
 
-/// Names that a shell reads as something else than one word unless they are quoted.
+/// Names that a shell does not read as one word unless they are quoted.
 const NAMES: [&str; 4] = ["my disk", "it's", "$HOME `id`", "a\"b;c"];
 
-/// Parts of `text` between backticks, where a name may hold backticks itself: from each backtick to each
-/// later one.
+/// Returns the parts of `text` between backticks. A name may have backticks itself, so each pair of backticks
+/// counts.
 fn commands(text: &str) -> Vec<String> {
     let ticks: Vec<usize> = text.match_indices('`').map(|(at, _)| at).collect();
     let from = |begin: usize| ticks.iter().filter(move |end| **end > begin).map(move |end| (begin, *end));
     ticks.iter().flat_map(|begin| from(*begin)).map(|(begin, end)| text[begin + 1..end].to_owned()).collect()
 }
 
-/// Checks that one of the commands in `text` that begin with `program` has `name` among its words.
+/// Checks that a command in `text` that begins with `program` has `name` among its words.
 fn names_it(text: &str, program: &str, name: &str) {
     let read = |command: &String| {
         let script = format!("plumb() {{ printf '%s\\n' \"$@\"; }}; {command}");

@@ -1,6 +1,6 @@
-//! `plumb restore` puts back what killed servers left, and nothing of those that live.
+//! Tests of `plumb restore`: it restores leftovers of killed servers, and does not touch living ones.
 //!
-//! Each test has /run for itself, so that servers of other tests are not seen.
+//! Each test has its own /run, so that servers of other tests are not visible.
 
 use std::process::Output;
 
@@ -18,7 +18,7 @@ fn run(script: &str) -> Output {
     in_own_mounts(&format!("export functions='{functions}'; eval \"$functions\"; {script}"), place.path())
 }
 
-/// Returns kind and outcome of everything that is named after the drive `dead` or `alive`.
+/// Returns kind and outcome of everything named after the drive `dead` or `alive`.
 fn outcomes(document: &Value) -> Vec<Value> {
     let all = document["left"].as_array().unwrap().iter();
     let is_here = |left: &&Value| {
@@ -94,7 +94,7 @@ fn a_device_that_somebody_uses_stays_and_the_exit_code_says_so() {
 #[test]
 fn records_that_cannot_be_listed_are_not_said_to_be_left() {
     let place = scratch();
-    // Root can list whatever is not a loop.
+    // Root can list any directory, except through a loop of links.
     std::os::unix::fs::symlink("restore", place.path().join("restore")).unwrap();
     let null = ["load", "sim:memory", "--count", "1", "--no-record"];
     for words in [&["explain", "flush-dropped"][..], &null] {

@@ -1,6 +1,6 @@
-//! Every document that plumb prints has a schema that is shipped: each name in the sources has a file of that
-//! name, and what commands print on simulated drives is as its schema says and holds nothing else. Guards
-//! against a document whose schema was forgotten.
+//! Tests that every document has a published schema: each schema name in the sources has a file, and output
+//! on simulated drives matches its schema and has no other fields. They guard against a document without a
+//! schema.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::common::{document, plumb};
 
-/// Names in files of plumb's own, which docs/ON_DISK_FORMAT.md describes and no command prints.
+/// Names of plumb's internal files, which docs/ON_DISK_FORMAT.md describes and no command prints.
 const ON_DISK: [&str; 6] = ["cache-config", "checks", "probe", "recorded-subject", "recording", "tree"];
 
 fn crates() -> PathBuf {
@@ -24,7 +24,7 @@ fn sources(directory: &Path, found: &mut Vec<String>) {
             sources(&path, found);
         } else if path.extension().is_some_and(|ending| ending == "rs") {
             let text = std::fs::read_to_string(&path).unwrap();
-            // Names in unit tests are not of documents.
+            // Names in unit tests do not belong to documents.
             found.push(text.split("#[cfg(test)]").next().unwrap_or_default().to_owned());
         }
     }
@@ -58,12 +58,12 @@ fn every_name_of_a_document_has_a_schema_that_says_it() {
         .collect();
     assert!(missing.is_empty(), "no schema: {missing:?}");
     for name in names.iter().filter(|name| !ON_DISK.contains(name)) {
-        // The schema complains of a document that says another name.
+        // The schema rejects a document with another name.
         let other = serde_json::json!({"schema": "plumb/other/1"});
         let complaints = Schema::open(name).complaints(&other);
         let says = complaints.iter().any(|complaint| complaint.starts_with("$.schema:"));
         assert!(says, "{name}: {complaints:?}");
-        // A document that says its own name is taken.
+        // The schema accepts a document with its own name.
         let own = serde_json::json!({"schema": format!("plumb/{name}/1")});
         let complaints = Schema::open(name).complaints(&own);
         let refuses = complaints.iter().any(|complaint| complaint.starts_with("$.schema:"));
@@ -81,7 +81,7 @@ fn every_schema_has_an_id_that_is_its_name() {
     }
 }
 
-/// Returns the texts of the values of a schema that may be null.
+/// Collects the descriptions of nullable values in a schema.
 fn descriptions<'a>(schema: &'a Value, found: &mut Vec<&'a str>) {
     match schema {
         Value::Object(members) => {
@@ -99,7 +99,7 @@ fn descriptions<'a>(schema: &'a Value, found: &mut Vec<&'a str>) {
     }
 }
 
-/// The comment of a field and the text of its schema are written apart.
+/// The doc comment of a field and the description in its schema are separate texts.
 #[test]
 fn a_schema_says_when_a_value_is_null_where_the_comment_of_its_field_does() {
     let mut texts = Vec::new();

@@ -1,4 +1,4 @@
-//! `plumb sqlio` as people run it.
+//! Tests of `plumb sqlio` as users run it.
 
 use crate::common::{entries, has_run, said};
 use crate::load_support::{Place, stderr};

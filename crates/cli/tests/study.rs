@@ -1,12 +1,12 @@
-//! `plumb study`: the figures of field reports come out on simulated drives, and what cannot be had on a real
-//! target is said.
+//! Tests of `plumb study`: figures of field reports are reproduced on simulated drives, and figures that a
+//! real target cannot provide are reported.
 
 use crate::common::{document, entries, holds, plumb, said, scratch};
 use serde_json::Value;
 
 const SCHEMA: &str = "study";
 
-/// Returns the document of a study, which must end well.
+/// Returns the document of a study, which must succeed.
 fn studied(typed: &str) -> Value {
     let output = plumb().args(["study", "--json", "--no-record"]).args(typed.split(' ')).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{typed}: {}", said(&output));
@@ -20,14 +20,14 @@ fn rows(document: &Value) -> impl Iterator<Item = &Value> {
     studies.flat_map(|study| study["rows"].as_array().unwrap())
 }
 
-/// Returns true if the counts, and no prose, say that the flushes are what makes the figure.
+/// Returns true if the counts, rather than prose, show that flushes cause the figure.
 fn is_of_flushes(document: &Value, figure: &str) -> bool {
     let row = rows(document).find(|row| row["figure"] == figure).unwrap_or_else(|| panic!("{document:#}"));
     let why = row["why"].as_str().unwrap();
     ["(flushes-per-sync, ", "(flush-cost, "].iter().any(|term| why.contains(term))
 }
 
-/// Returns the rows of which something is expected; all of them must have come out.
+/// Returns the number of rows with an expectation, all of which must be met.
 fn expected(document: &Value) -> usize {
     let expected = || rows(document).filter(|row| row["expected"].is_object());
     let missed: Vec<&Value> = expected().filter(|row| row["came_out"] != true).collect();
@@ -56,7 +56,7 @@ fn on_a_directory_what_cannot_be_had_says_why_and_nothing_is_left_there() {
     assert_eq!(entries(place.path()), [""; 0]);
 }
 
-/// The bars of each field report, as they were set: which row, and between what ours has to be.
+/// Expected range of our value for rows of each field report.
 const BARS: [(&str, &str, f64, f64); 27] = [
     ("A", "8 KiB random writes, 64 in flight", 0.95, f64::MAX),
     ("A", "8 KiB random reads, 64 in flight", 0.95, f64::MAX),
@@ -103,14 +103,14 @@ fn each_study_reproduces_its_field_report() {
     let unknown: Vec<&Value> = rows(&document).filter(|row| row["ours"].is_null()).collect();
     let figures: Vec<&Value> = unknown.iter().map(|row| &row["figure"]).collect();
     assert_eq!(figures, ["time of a flush, cache disabled"], "no flush is sent: {unknown:#?}");
-    // Where a row rests on a window that was chosen, it says so.
+    // A row that depends on a chosen window says so.
     let chosen = |figure: &str| rows(&document).find(|row| row["figure"] == figure).map(|row| &row["chosen"]);
     let window = chosen("file, write, cached: storage").and_then(Value::as_str).unwrap_or_default();
     assert!(window.contains("window of 36 s"), "{window}");
     let host = chosen("fdatasync mean, cache enabled").and_then(Value::as_str).unwrap_or_default();
     assert!(host.contains("call us 130"), "{host}");
-    // Reported are 30,000 writes a second without the page cache, of a test whose length is not told: less
-    // here, and no bar says so.
+    // The report has 30,000 writes per second without the page cache, from a test of unknown length. Ours is
+    // lower, and has no expectation.
     let headline = document["headline"].as_str().unwrap();
     assert!(headline.contains("reported figures came out within a factor of 1.5"), "{headline}");
     let both_sides =
@@ -135,8 +135,8 @@ fn what_makes_no_sense_is_refused() {
     }
 }
 
-/// A study runs a database's log over a file system, a comparison plain writes with a sync each, of the mean
-/// size of the log's: one kernel decides for both which flushes a drive sees.
+/// A study runs a database's log over a file system; a comparison runs plain writes of the mean size of the
+/// log's, each with a sync. One simulated kernel determines the flushes of both.
 #[test]
 fn a_comparison_of_cache_states_agrees_with_the_study_of_them() {
     let ran = |typed: &str| {

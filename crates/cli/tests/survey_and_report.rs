@@ -1,4 +1,4 @@
-//! `plumb survey` recorded here reads the same elsewhere, and `plumb report` makes every format from a
+//! Tests that a recorded survey reads the same elsewhere, and that `plumb report` creates every format from a
 //! recording.
 
 use std::io::BufRead as _;
@@ -33,8 +33,8 @@ fn surveying_everything_finds_every_mounted_disk() {
     }
 }
 
-/// QEMU itself takes these options; the machine is stopped before its first instruction. QEMU greets on its
-/// control channel once it has opened its disks; before that the kernel may not yet show its command line.
+/// QEMU itself accepts these options; the machine is stopped before its first instruction. QEMU greets on its
+/// control channel after it has opened its disks; before that the kernel may not show its command line yet.
 #[test]
 fn the_disks_of_a_running_qemu_are_surveyed_from_the_host() {
     let directory = scratch();
@@ -75,7 +75,7 @@ fn the_disks_of_a_running_qemu_are_surveyed_from_the_host() {
     assert!(drops(&dropped) && !drops(&kept), "{document:#}");
     assert_eq!(dropped["layers"][1]["kind"], "page-cache");
     assert_ne!(kept["layers"][1]["kind"], "page-cache");
-    // A guest takes this survey of its host, and no other.
+    // A guest accepts only this survey of its host.
     let file = directory.path().join("host.json");
     std::fs::write(&file, &output.stdout).unwrap();
     let joined = ["survey", ".", "--json", "--host-survey", file.to_str().unwrap()];
@@ -159,7 +159,7 @@ fn a_guest_and_its_host_are_one_path_if_they_ran_at_the_same_time() {
     );
     let layers = joined["path"]["layers"].as_array().unwrap();
     assert!(layers.iter().any(|layer| layer["name"].as_str().unwrap().contains(": ")), "{layers:#?}");
-    // A recording of another time.
+    // A recording from another time.
     let manifest = place.path().join("guest/result.json");
     let text = std::fs::read_to_string(&manifest).unwrap();
     let year = joined["environment"]["started_at"].as_str().unwrap()[..4].to_owned();
@@ -169,7 +169,7 @@ fn a_guest_and_its_host_are_one_path_if_they_ran_at_the_same_time() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("do not overlap"), "{}", said(&refused));
 }
 
-/// The cache of a simulated drive has one name, wherever it is told.
+/// The cache of a simulated drive has the same name everywhere.
 #[test]
 fn a_protected_cache_is_called_so_by_survey_list_and_policy() {
     let answer = |typed: &str| document(&plumb().args(typed.split(' ')).output().unwrap());

@@ -1,5 +1,5 @@
-//! The part "Safety" of the README, each sentence tried to be broken: with what is beneath a target, with
-//! files of the kernel, with files that change while they are measured, with names that steer a terminal.
+//! Tests that try to violate each sentence of the section "Safety" of the README: with layers below a target,
+//! with kernel files, with files that change while they are measured, and with names that control a terminal.
 
 use std::fs;
 use std::io::Read as _;
@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use crate::common::{plumb, said, scratch};
 use crate::load_support::{LoopDevice, Place, start, stderr, system, wait_for};
 
-/// Runs a command of the words `typed` in `directory`; its exit code and what it said.
+/// Runs a command with the words `typed` in `directory`, and returns its exit code and output.
 fn tried(directory: &Path, typed: &[&str]) -> (Option<i32>, String) {
     let output = plumb().current_dir(directory).args(typed).output().unwrap();
     (output.status.code(), said(&output))
@@ -70,7 +70,7 @@ fn every_command_that_writes_refuses_a_loop_device_over_a_mounted_one() {
         ];
         for typed in commands {
             let (code, text) = tried(place.path(), typed);
-            // A command line that is not understood is not a refusal, so the sentence counts.
+            // An invalid command line is not the expected refusal, so the message is checked, too.
             if code != Some(4) || !text.contains("is mounted at") {
                 wrong.push(format!("{typed:?}: {code:?}: {text}"));
             }
@@ -127,7 +127,7 @@ fn files_of_the_kernel_are_refused() {
     ] {
         let (code, text) = tried(place.path(), typed);
         if !Path::new(typed[1]).exists() && typed[1].starts_with("/sys/") {
-            // This machine has no such file.
+            // The file does not exist on this machine.
             continue;
         }
         assert_eq!(code, Some(4), "{typed:?}: {text}");
@@ -159,7 +159,7 @@ fn a_file_that_changes_while_it_is_measured_is_not_measured() {
         fs::File::open(place.path("f")).unwrap().sync_all().unwrap();
         let mut child = start(&mut place.command("load f --duration 2s"));
         let mut lines = wait_for("measur", &mut child);
-        // A read between the steps of a change would see half of it.
+        // Reading between the steps of a change would see an intermediate state.
         let pid = Pid::from_child(&child);
         kill_process(pid, Signal::STOP).unwrap();
         waitpid(Some(pid), WaitOptions::UNTRACED).unwrap();

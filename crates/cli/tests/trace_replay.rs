@@ -1,5 +1,5 @@
-//! Traces through the binary: what fio recorded is done again, at its times, on the targets that are meant;
-//! and what is broken or does not fit is refused by its place.
+//! Tests of traces: a trace recorded by fio is replayed at its times on the intended targets, and an invalid
+//! or unsuitable trace is refused with the position of the problem.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -8,7 +8,7 @@ use crate::common::{document, plumb, said, scratch};
 use plumb_testkit::program::fio_is_here;
 use serde_json::Value;
 
-/// Returns `plumb load` with these arguments, in `place`, as one document.
+/// Runs `plumb load` with these arguments in `place`, and returns the output.
 fn load(place: &Path, arguments: &[&str]) -> Output {
     plumb()
         .current_dir(place)
@@ -41,7 +41,7 @@ fn notes(document: &Value) -> String {
         .join("\n")
 }
 
-/// Lets fio write a file and a trace of that, and says what it did.
+/// Makes fio write a file and a trace, and returns fio's results.
 fn recorded_by_fio(place: &Path) -> Value {
     let arguments = [
         "--name=x",
@@ -71,7 +71,7 @@ fn what_fio_recorded_is_done_again() {
         let number = |name: &str| theirs[kind][name].as_u64().unwrap();
         (number("total_ios"), number("io_bytes"))
     };
-    // The target that the trace itself names is a file that somebody else made.
+    // The trace's own target is a file that plumb did not create.
     let refused = load(place.path(), &["--trace", "trace.log"]);
     assert_eq!(refused.status.code(), Some(4), "{}", said(&refused));
     let ours = replayed(place.path(), &["--trace", "trace.log", "--trace-speed", "unpaced", "--overwrite"]);
@@ -80,7 +80,7 @@ fn what_fio_recorded_is_done_again() {
     assert_eq!(ours["total"]["sync"]["ios"].as_u64().unwrap(), syncs);
     assert!(ours["targets"][0]["name"].as_str().unwrap().ends_with("data"), "{ours}");
     assert!(notes(&ours).contains("as fast as the depth allows"), "{}", notes(&ours));
-    // The trace is replayed through fio's own words, too, on a file that is made and removed again.
+    // The trace is also replayed through plumb fio, on a file that is created and removed.
     let output = plumb()
         .current_dir(place.path())
         .args([
@@ -117,13 +117,13 @@ fn times_are_kept_and_scaled() {
         assert!(notes(&ours).contains("4 of the 4 events of t were replayed"), "{}", notes(&ours));
         ours["duration"].as_f64().unwrap()
     };
-    // Never earlier than meant; how much later is for the machine.
+    // Never earlier than intended; the delay depends on the machine.
     assert!(seconds("100", "one") >= 0.4);
     std::fs::remove_dir_all(place.path().join("run")).unwrap();
     assert!(seconds("50", "two") >= 0.8);
 }
 
-/// Returns a record of blktrace: a request of `bytes` at `sector`, queued at `time`, of the device 8:0.
+/// Returns a blktrace record: a request of `bytes` at `sector`, queued at `time`, of the device 8:0.
 fn queued(big: bool, time: u64, sector: u64, bytes: u32, kind: u32) -> Vec<u8> {
     const QUEUED: u32 = 1 | 1 << 20;
     let u32s = |value: u32| if big { value.to_be_bytes() } else { value.to_le_bytes() };

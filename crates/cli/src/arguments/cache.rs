@@ -1,4 +1,4 @@
-//! The arguments of `plumb cache`.
+//! Arguments of `plumb cache`.
 
 use std::num::NonZeroU32;
 
@@ -253,7 +253,7 @@ pub(crate) struct TuningArguments {
 }
 
 impl TuningArguments {
-    /// Returns the settings, where nothing was typed those of `before`.
+    /// Returns the settings, with those of `before` where nothing was typed.
     pub(crate) fn over(&self, before: Tuning) -> Tuning {
         let Self { write_back_at, write_back_age, spin_down, endurance } = self;
         let is_typed = write_back_at.is_some() || write_back_age.is_some() || spin_down.is_some();

@@ -1,4 +1,4 @@
-//! The arguments of `plumb drive`.
+//! Arguments of `plumb drive`.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! Effects of command lines on the machine, which decide what happens to leftovers of killed processes before
-//! a command runs.
+//! Effects of command lines on the machine, which determine what happens to leftovers of killed processes
+//! before a command runs.
 
 use super::Command;
 use super::cache::CacheCommand;
@@ -9,17 +9,17 @@ use super::policy::PolicyCommand;
 /// Effect of a command on the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// Writing to devices or files under test, tracing, or changing settings: leftovers would falsify the
-    /// command, and are put back first.
+    /// The command writes to devices or files under test, traces, or changes settings. Leftovers would
+    /// distort it, so they are restored first.
     Changes,
-    /// Reading, or writing only a result.
+    /// The command reads, or writes only a result.
     Reads,
-    /// Looking after leftovers itself, or as part of a command that did.
+    /// The command handles leftovers itself, or is part of a command that did.
     Own,
 }
 
 impl Command {
-    /// Returns what this command line does.
+    /// Returns the effect of this command line.
     pub(crate) fn effect(&self) -> Effect {
         let reads = match self {
             Self::Restore(_) | Self::Agent(_) | Self::Completions { names: Some(_), .. } => {
@@ -66,7 +66,7 @@ impl Command {
         if reads { Effect::Reads } else { Effect::Changes }
     }
 
-    /// Returns true if this command looks for a server by name, and removes what a killed one left.
+    /// Returns true if the command finds servers by name, and removes leftovers of killed ones.
     pub(crate) fn clears_up_after_servers(&self) -> bool {
         match self {
             Self::Cache(cache) => !matches!(

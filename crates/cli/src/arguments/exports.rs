@@ -1,15 +1,15 @@
-//! Where a device is served: the same arguments for whatever is served.
+//! Arguments for exporting a device, common to caches and drives.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// The port that is assigned to NBD.
+/// Port assigned to NBD by IANA.
 const NBD_PORT: u16 = 10809;
 
-/// Returns `ADDRESS[:PORT]`, where a name is only `localhost`: whether TLS is needed must not depend on a
-/// name server.
+/// Parses `ADDRESS[:PORT]`. The only name accepted is `localhost`, because the need for TLS must not depend
+/// on a name server.
 fn tcp_address(typed: &str) -> Result<SocketAddr, String> {
     let bare = typed.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(typed);
     let numeric = || bare.parse::<IpAddr>().ok().map(|address| SocketAddr::new(address, NBD_PORT));

@@ -1,4 +1,4 @@
-//! Command line of one command, apart from the others.
+//! Parser for the command line of a single command.
 
 use clap::{Args, Parser};
 
@@ -9,10 +9,10 @@ struct Line<T: Args> {
     arguments: T,
 }
 
-/// Parses the words of one command; the first one is its name.
+/// Parses the words of a command, of which the first is its name.
 ///
 /// # Errors
-/// As clap words them.
+/// Returns the error of clap.
 pub(crate) fn parse<T: Args>(words: impl IntoIterator<Item = String>) -> Result<T, clap::Error> {
     Line::try_parse_from(words).map(|line| line.arguments)
 }

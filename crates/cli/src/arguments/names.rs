@@ -1,4 +1,5 @@
-//! Kinds of names that only the machine or the program knows, which completions ask for.
+//! Kinds of names that shell completions request from plumb, because only the machine or the program knows
+//! them.
 
 use clap::ValueEnum;
 

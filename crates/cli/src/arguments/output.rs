@@ -1,4 +1,4 @@
-//! The options of every command that prints a document, or writes a file which the user names.
+//! Options of commands that print a document or write a file named by the user.
 
 use std::path::{Path, PathBuf};
 
@@ -22,12 +22,12 @@ pub(crate) struct OutputArguments {
 }
 
 impl OutputArguments {
-    /// Returns the output files at the paths that were typed: the one way to them. A command names here all
-    /// that it `writes` and all that it `reads` or measures, before anything runs.
+    /// Returns the output files at the typed paths. Before anything runs, a command must list here all files
+    /// that it `writes`, and all that it `reads` or measures.
     ///
     /// # Errors
-    /// The refusal of [`OutputFile::check`], of a file that the command reads, of one that is named twice,
-    /// and of one that is in use or holds what no result may replace.
+    /// The errors of [`OutputFile::check`], and the refusal of a file that the command reads, is named twice,
+    /// is in use, or has contents that no result may replace.
     pub(crate) fn each<'a>(
         self,
         writes: impl IntoIterator<Item = &'a Path>,
@@ -57,10 +57,10 @@ impl OutputArguments {
         Ok(files)
     }
 
-    /// Returns the output file at the path that was typed, if one was, as [`each`](Self::each) does.
+    /// Returns the output file at the typed path, if there is one: see [`each`](Self::each).
     ///
     /// # Errors
-    /// As [`each`](Self::each).
+    /// The errors of [`each`](Self::each).
     pub(crate) fn only<'a>(
         self,
         writes: Option<&'a PathBuf>,
@@ -85,10 +85,10 @@ pub(crate) struct PrintFormat {
 }
 
 impl PrintFormat {
-    /// Returns the format of a document of this kind, which is text unless another was typed.
+    /// Returns the format for a document of this kind; text unless another was typed.
     ///
     /// # Errors
-    /// A usage error that names the formats that there are.
+    /// If the kind does not have the format; the message names its formats.
     pub(crate) fn format(&self, kind: Kind) -> Result<Format, Refusal> {
         let json = self.json.then_some(Format::Json.name());
         let typed = json.or(self.format.as_deref()).unwrap_or(Format::Terminal.name());

@@ -1,4 +1,4 @@
-//! The arguments of `plumb policy`.
+//! Arguments of `plumb policy`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -308,7 +308,7 @@ fn wave_size(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Returns the time between two readings.
+/// Parses the time between two readings.
 fn interval(text: &str) -> Result<Duration, String> {
     super::running::time_within_a_day(text).map(Duration::from)
 }

@@ -1,4 +1,4 @@
-//! Options that several commands share: of every run, of its recording, and of its report.
+//! Options common to several commands: of runs, of their recordings, and of their reports.
 
 use std::path::PathBuf;
 
@@ -49,7 +49,7 @@ pub(crate) struct OwnArguments {
 }
 
 impl OwnArguments {
-    /// Returns what may be overwritten.
+    /// Returns the permission to overwrite targets.
     pub(crate) fn permission(&self) -> Permission {
         let (overwrite, destroy) = (self.overwrite, self.destroy.clone());
         Permission { overwrite, destroy, ..Permission::default() }
@@ -70,7 +70,7 @@ pub(crate) struct Detail {
 }
 
 impl Detail {
-    /// Shows everything, unless the verdict alone is asked for.
+    /// Returns the same with all details, unless only the verdict is requested.
     pub(crate) const fn or_everything(self) -> Self {
         Self { verbose: !self.quiet, ..self }
     }
@@ -104,7 +104,7 @@ pub(crate) struct RecordingArguments {
     pub(crate) no_record: bool,
 }
 
-/// Parses a time from 100 ms to a day.
+/// Parses a time from 100 ms to 24 h.
 pub(crate) fn time_within_a_day(typed: &str) -> Result<Nanos, String> {
     let expected = "expected a time of 100ms to 24h, such as 500ms, 1m30s, 20";
     let time = typed.parse().ok().filter(|time| (Nanos::millis(100)..=Nanos::secs(86_400)).contains(time));

@@ -59,7 +59,7 @@ pub(crate) struct SurveyArguments {
     pub(crate) strictness: Strictness,
 }
 
-/// Parses the size of a page that a survey answers for, in bytes.
+/// Parses a page size of a database, and returns it in bytes.
 fn page_size(typed: &str) -> Result<u64, String> {
     let expected = "expected the size of a database page: 4k, 8k, 16k, 32k or 64k";
     let size = typed.parse().ok().map(|Bytes(bytes)| bytes);

@@ -1,4 +1,4 @@
-//! `plumb agent --stdio`: does what a controller of many hosts asks for, over stdin and stdout.
+//! `plumb agent --stdio`: executes the tasks of a fleet's controller, over stdin and stdout.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(crate) struct AgentArguments {
     remove_program: bool,
 }
 
-/// Answers until the controller is gone.
+/// Serves the controller until it is gone.
 pub(crate) fn run(arguments: &AgentArguments) -> anyhow::Result<Exit> {
     if arguments.remove_program {
         work::remove_program().context("cannot remove this program")?;
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &AgentArguments) -> anyhow::Result<Exit> {
     }
 }
 
-/// Loads as `plumb load` runs them.
+/// Runner of loads, with the code of `plumb load`.
 struct OwnLoads;
 
 impl Loads for OwnLoads {
@@ -68,7 +68,7 @@ impl Loads for OwnLoads {
 }
 
 fn request(load: &LoadTask) -> Result<Request, TaskFailure> {
-    let scenario = native::read(&load.words, "the workload", 0).map_err(usage).map_err(told)?;
+    let scenario = native::read(&load.words, "the workload", 0).map_err(usage).map_err(task_failure)?;
     let own = OwnArguments {
         overwrite: load.overwrite,
         destroy: load.destroy.clone(),
@@ -77,10 +77,11 @@ fn request(load: &LoadTask) -> Result<Request, TaskFailure> {
         ..OwnArguments::default()
     };
     let running = RunningCommand::begin("load", own);
-    traces::read(running.request(Meaning { scenario, notes: Vec::new() }, load.words.clone())).map_err(told)
+    traces::read(running.request(Meaning { scenario, notes: Vec::new() }, load.words.clone()))
+        .map_err(task_failure)
 }
 
-/// Runs at the level of the load, if it has one, which is set before it; whatever was there is put back.
+/// Sets the level of the load, if it has one, runs, and restores the state before.
 fn at_level(
     load: &LoadTask,
     request: &Request,
@@ -91,7 +92,7 @@ fn at_level(
     let failed = |because: String| TaskFailure { kind: FailureKind::Usage, because };
     let factor: Factor = level.factor.parse().map_err(failed)?;
     let targets = request.scenario.targets();
-    let mut setting = factor.setting_of_disks(&targets, &setting_machine::this).map_err(told)?;
+    let mut setting = factor.setting_of_disks(&targets, &setting_machine::this).map_err(task_failure)?;
     link.restores.store(true, Ordering::Relaxed);
     let set = setting.set(level.number);
     let ran = catch_unwind(AssertUnwindSafe(|| set.and_then(|()| run())));
@@ -101,8 +102,8 @@ fn at_level(
     Ok(ran.unwrap_or_else(|panic| resume_unwind(panic))?)
 }
 
-/// Returns what the controller is told of a failure.
-fn told(failure: impl Into<anyhow::Error>) -> TaskFailure {
+/// Converts a failure into the form that the controller receives.
+fn task_failure(failure: impl Into<anyhow::Error>) -> TaskFailure {
     let failure = failure.into();
     TaskFailure { kind: exit::kind_of(&failure), because: format!("{failure:#}") }
 }

@@ -1,4 +1,4 @@
-//! `plumb check`: the main job, its report, and its exit code.
+//! `plumb check`: measures and judges a directory or drive, and reports.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::exit::{Exit, Refusal};
 use crate::surroundings::{argv, out, time_of_day};
 use crate::terminal;
 
-/// Checks, prints the report, and says how it ended.
+/// Checks, prints the report, and returns the exit code.
 pub(crate) fn run(arguments: CheckArguments) -> anyhow::Result<Exit> {
     let format = arguments.printed.format(Kind::Run)?;
     refuse_exports(&arguments.target)?;
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: CheckArguments) -> anyhow::Result<Exit> {
     Ok(exit_of(&trial, strictness))
 }
 
-/// Refuses what a server exports, for it may hold anybody's data.
+/// Refuses an export of a server, which may hold data of others.
 fn refuse_exports(typed: &Path) -> anyhow::Result<()> {
     let Ok(Name::Scheme { scheme, .. }) = Name::parse(typed) else { return Ok(()) };
     if matches!(scheme, Scheme::Sim | Scheme::Cache) {

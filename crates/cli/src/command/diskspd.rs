@@ -1,4 +1,4 @@
-//! `plumb diskspd`: DiskSpd's command line, and its text and XML results.
+//! `plumb diskspd`: DiskSpd's command line, with its text and XML results.
 
 use plumb_dialect::diskspd::{self, Command, ResultFormat};
 use plumb_load::SpanResult;
@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     let meaning = invocation.meaning(&machine, &size_of).map_err(usage)?;
-    // Dots would not be part of a document.
+    // Progress dots would corrupt an XML document on stdout.
     let every = invocation.profile.progress;
     let dots = (invocation.profile.result_format == ResultFormat::Text && every > 0).then_some(every);
     RunningCommand { dots, ..running }.run(meaning, &|trial| {

@@ -1,4 +1,4 @@
-//! `plumb explain`: what a rule of a report means.
+//! `plumb explain`: explanation of a rule.
 
 use plumb_block::FailureKind;
 use plumb_report::{rules, terminal as text};

@@ -1,4 +1,4 @@
-//! `plumb fio`: fio's command line and job files, its text, JSON and logs.
+//! `plumb fio`: fio's command line and job files, with its text, JSON and logs.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -89,7 +89,7 @@ fn print(
     files::write_or_print(output, &text)
 }
 
-/// Returns true if a target is a regular file, or would be made as one.
+/// Returns true if a target is a regular file, or would be created as one.
 fn is_file(name: &str) -> bool {
     let path = Path::new(name);
     matches!(Name::parse(name), Ok(Name::Path(_))) && (path.is_file() || !path.exists())

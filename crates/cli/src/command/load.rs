@@ -1,4 +1,4 @@
-//! `plumb load`: a workload in plumb's own words.
+//! `plumb load`: a workload in plumb's own language.
 
 use plumb_block::FailureKind;
 use plumb_dialect::{Meaning, native};
@@ -10,10 +10,10 @@ use crate::command::running::{RunningCommand, default_seed};
 use crate::exit::{Exit, Refusal, usage};
 use crate::terminal;
 
-/// Remedy for a file of words that cannot be read.
+/// Remedy for an unreadable file of words.
 const UNREAD: &str = "check the name: what ends in .toml is a file of words, not a target";
 
-/// Runs what was typed, as words or as a file of them.
+/// Runs the typed workload, or the one in a file.
 pub(crate) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
     if arguments.explain {
         return profile::explain(arguments.profile.as_deref().unwrap_or("list"));
@@ -27,10 +27,10 @@ pub(crate) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
     })
 }
 
-/// Interprets words, or the file of them that is among their targets.
+/// Interprets words, or the file of words that is named among their targets.
 ///
 /// # Errors
-/// A usage error that names the word.
+/// If a word is invalid; the message names it.
 pub(super) fn meaning(words: &native::Words) -> anyhow::Result<Meaning> {
     let Some((file, typed)) = &words.file().map_err(usage)? else {
         let seed = default_seed(words.targets().iter().map(String::as_str));

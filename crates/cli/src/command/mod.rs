@@ -1,4 +1,4 @@
-//! One file for each command.
+//! The commands, one file or directory each.
 
 pub(crate) mod agent;
 pub(crate) mod cache;

@@ -1,4 +1,4 @@
-//! `plumb load --profile`: workloads that are named after an application.
+//! `plumb load --profile`: application profiles.
 
 use plumb_application::{self as application, Profile};
 use plumb_dialect::{Meaning, native::Words};
@@ -10,7 +10,7 @@ use crate::command::running::{RunningCommand, default_seed};
 use crate::exit::{Exit, usage};
 use crate::terminal;
 
-/// Says what a profile does, on what that rests, and what it leaves out; of all of them with `list`.
+/// Prints the explanation of a profile; `list` prints a line per profile.
 pub(crate) fn explain(name: &str) -> anyhow::Result<Exit> {
     if name == "list" {
         let line = |profile: &Profile| {
@@ -24,7 +24,7 @@ pub(crate) fn explain(name: &str) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Runs the profile that was typed.
+/// Runs a profile.
 pub(crate) fn run(running: RunningCommand, name: &str, words: &Words, style: Style) -> anyhow::Result<Exit> {
     let print = |trial: &Trial| terminal::show(&trial.recording, Format::Terminal, style);
     let scenario = scenario(name, words)?;
@@ -32,10 +32,10 @@ pub(crate) fn run(running: RunningCommand, name: &str, words: &Words, style: Sty
     running.run(Meaning { scenario, notes: Vec::new() }, &print)
 }
 
-/// Returns what a profile does where and for as long as `words` say.
+/// Returns the scenario of a profile, with the targets and limits in `words`.
 ///
 /// # Errors
-/// A usage error that names what makes no sense.
+/// If a name or a limit is invalid; the message names it.
 pub(crate) fn scenario(name: &str, words: &Words) -> anyhow::Result<Scenario> {
     application::find(name).map_err(usage)?;
     let targets = words.targets();

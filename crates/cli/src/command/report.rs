@@ -1,4 +1,4 @@
-//! `plumb report`: any format of a recorded run, from the recording alone.
+//! `plumb report`: output of a recorded run in any format, from the recording alone.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +15,8 @@ use crate::{files, terminal};
 const NO_RUN: &str =
     "there is no recorded run in plumb-runs: name the directory of one, or run `plumb check` first";
 
-/// Opens the directory of a run, or a file with results of another program. Of several results, `number`
-/// chooses one, from 1 on.
+/// Opens a run directory, or a result file of another program. `number` selects one of several results, from
+/// 1 on.
 pub(super) fn opened(run: &Path, number: Option<usize>) -> Result<RunContents, Refusal> {
     let (run, number) = match (number, numbered(run)) {
         (None, Some((file, number))) => (file, Some(number)),
@@ -40,7 +40,7 @@ pub(super) fn opened(run: &Path, number: Option<usize>) -> Result<RunContents, R
         .ok_or_else(|| Refusal::new(FailureKind::NotMeasured, RunContents::without_result(run)))
 }
 
-/// Puts the recording of a host beneath that of its guest.
+/// Joins the recording of a host below that of its guest.
 fn put_beneath(guest: RunContents, host: &Path) -> Result<RunContents, Refusal> {
     let problem = |problem: String| Refusal::new(FailureKind::Usage, problem);
     let only = || problem("--beneath: only runs of a load and observations can be joined".to_owned());
@@ -51,7 +51,7 @@ fn put_beneath(guest: RunContents, host: &Path) -> Result<RunContents, Refusal> 
     Ok(RunContents::Run(Box::new(guest)))
 }
 
-/// Renders the run and prints it, or writes it to a file.
+/// Renders the run, and prints it or writes it to a file.
 pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     let run = match &arguments.run {
         Some(run) => run.clone(),
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
         recorded = put_beneath(recorded, host)?;
     }
     let format = arguments.printed.format(RenderInput::from(&recorded).kind())?;
-    // The part that was put together consists of the path and the counts of both.
+    // The joined data is in the path and the counts, which are shown only in the full report.
     let detail =
         if arguments.beneath.is_some() { arguments.detail.or_everything() } else { arguments.detail };
     let text = render(&recorded, format, detail.style())?;

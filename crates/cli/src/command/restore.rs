@@ -1,4 +1,4 @@
-//! `plumb restore`: puts back what killed plumb processes left on this machine.
+//! `plumb restore`: restores the leftovers of killed plumb processes on this machine.
 
 use clap::Args;
 use plumb_report::Kind;
@@ -20,7 +20,7 @@ pub(crate) struct RestoreArguments {
     printed: PrintFormat,
 }
 
-/// Puts back everything, or lists it.
+/// Restores all leftovers, or lists them.
 pub(crate) fn run(arguments: &RestoreArguments) -> anyhow::Result<Exit> {
     let format = arguments.printed.format(Kind::Status)?;
     let attempt = if arguments.dry_run { Attempt::Look } else { Attempt::PutBack };

@@ -1,4 +1,4 @@
-//! Running a scenario, whatever language it was typed in: what `load` and every dialect have in common.
+//! Execution of a scenario, common to `load` and all dialects.
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -21,24 +21,24 @@ use crate::strictness::Strictness;
 use crate::surroundings::{machine, out, seed_from_clock, time_of_day};
 use crate::{stop, terminal, traces};
 
-/// A command that runs a workload.
+/// Command that runs a workload.
 pub(crate) struct RunningCommand {
     /// Name of the command.
     pub(crate) command: &'static str,
     /// plumb's own options.
     pub(crate) own: OwnArguments,
-    /// Facts that dialects must know of the machine.
+    /// Properties of the machine that dialects need.
     pub(crate) machine: Machine,
-    /// The application profile that the scenario is of, whose limits are judged.
+    /// Application profile of the scenario, whose limits are judged.
     pub(super) profile: Option<String>,
-    /// Files that are removed at the end, if the run has made them.
+    /// Files to remove at the end, if the run created them.
     pub(super) remove_after: Vec<String>,
-    /// A dot on stdout for every so many operations, unless there is a terminal for a progress line.
+    /// Number of operations per progress dot on stdout, if there is no terminal for a progress line.
     pub(super) dots: Option<u32>,
 }
 
 impl RunningCommand {
-    /// Creates a run of `command` that begins now.
+    /// Creates a run of `command` that starts now.
     pub(crate) fn begin(command: &'static str, own: OwnArguments) -> Self {
         Self {
             command,
@@ -50,13 +50,13 @@ impl RunningCommand {
         }
     }
 
-    /// Returns true if stderr is for errors alone: a program reads what that of a dialect prints.
+    /// Returns true if stderr must have only errors, because a program parses the output of this dialect.
     fn is_quiet(&self) -> bool {
         !matches!(self.command, "load" | "compare" | "study") && !std::io::stderr().is_terminal()
     }
 
-    /// Runs what is meant and prints it: plumb's own report if a format was typed, otherwise what `print`
-    /// makes of it. With `--show-workload` it is only said in plumb's own words.
+    /// Runs the workload and prints the result: plumb's own report if a format was typed, otherwise that of
+    /// `print`. With `--show-workload`, only prints the workload in plumb's own language.
     pub(crate) fn run(
         self,
         meaning: Meaning,
@@ -70,7 +70,7 @@ impl RunningCommand {
                 format!("--show-workload: {name} is a program over files; --explain says what it does");
             return Err(Refusal::new(FailureKind::Usage, problem).into());
         }
-        // No words of a load say what a program does.
+        // A program has no description in the language of loads.
         let words = program.map_or_else(|| native::write(&meaning.scenario), |_| String::new());
         if self.own.show_workload {
             meaning.notes.iter().for_each(|note| terminal::say(&format!("plumb: {note}")));
@@ -83,7 +83,7 @@ impl RunningCommand {
     }
 
     fn show(&self, trial: &Trial, print: &dyn Fn(&Trial) -> anyhow::Result<()>) -> anyhow::Result<Exit> {
-        // Text is that of the language in which the workload was typed.
+        // The text format is that of the language in which the workload was typed.
         let format = Some(self.own.printed.format(Kind::Run)?).filter(|format| *format != Format::Terminal);
         match format {
             Some(format) => terminal::show(&trial.recording, format, Style::PLAIN)?,
@@ -97,7 +97,7 @@ impl RunningCommand {
         Ok(exit_of(trial, strictness))
     }
 
-    /// Builds the request to a trial of what is meant; `words` say it.
+    /// Builds the request for a trial; `words` describe the workload in plumb's own language.
     pub(super) fn request(&self, meaning: Meaning, words: String) -> Request {
         let started_at = self.machine.started_at.clone();
         let mut remove_after = self.remove_after.clone();
@@ -119,7 +119,7 @@ impl RunningCommand {
         }
     }
 
-    /// Does `run`, shown as any run.
+    /// Executes `run` with a display of its progress.
     ///
     /// # Errors
     /// [`Refusal`] if nothing could be measured.
@@ -127,7 +127,7 @@ impl RunningCommand {
         with_observer(&|stop| self.observer(stop), run)
     }
 
-    /// Returns the live view if it is wanted and there is a terminal for it, otherwise a progress line.
+    /// Returns a live view if one is wanted and there is a terminal, otherwise a progress line.
     fn observer(&self, stop: &Arc<AtomicBool>) -> Box<dyn Observer> {
         if let Some(live) = Live::if_wanted(self.own.tui, &format!("plumb {}", self.command), stop) {
             return Box::new(live);
@@ -136,14 +136,13 @@ impl RunningCommand {
     }
 }
 
-/// Returns the seed of a run on these targets that was given none: that of simulated drives, or one of the
-/// clock.
+/// Returns the default seed for a run on these targets: that of the simulated drives, or one from the clock.
 pub(crate) fn default_seed<'a>(targets: impl IntoIterator<Item = &'a str>) -> u64 {
     let names: Vec<Name> = targets.into_iter().filter_map(|target| Name::parse(target).ok()).collect();
     plumb_targets::seed_of(&names).unwrap_or_else(seed_from_clock)
 }
 
-/// Returns how the language of `command` gives a file its size.
+/// Returns the syntax for the size of a file in the language of `command`.
 fn size_words(command: &str) -> &'static str {
     match command {
         "diskspd" => "its size, such as -c1G",
@@ -153,10 +152,10 @@ fn size_words(command: &str) -> &'static str {
     }
 }
 
-/// Work of a command with the context of a run and an observer.
+/// Work of a command, given the context of a run and an observer.
 type Run<'a, T> = dyn Fn(&Context<'_>, &mut dyn Observer) -> Result<T, TrialError> + 'a;
 
-/// Runs until the end or a signal, shown by what `observer` makes.
+/// Executes `run` until its end or a signal, with the observer that `observer` creates.
 ///
 /// # Errors
 /// [`Refusal`] if nothing could be measured.
@@ -172,9 +171,9 @@ pub(crate) fn with_observer<T>(
     Ok(ran?)
 }
 
-/// Prints what is said after the results: where the page is, and why the run is not whole.
+/// Prints the messages after the results: the path of the report, and why the run is incomplete.
 ///
-/// `quiet` leaves out what is no error.
+/// With `quiet`, prints only errors.
 pub(crate) fn say_end(trial: &Trial, quiet: bool) {
     let say = |line: &String| terminal::say(&format!("plumb: {line}"));
     match &trial.ended {
@@ -189,8 +188,8 @@ pub(crate) fn say_end(trial: &Trial, quiet: bool) {
     }
 }
 
-/// Prints to stderr, in one line, why a command whose stdout another program parses ends with another code
-/// than 0.
+/// Prints the headline to stderr if the exit code is not 0, for a command whose stdout is parsed by another
+/// program.
 fn say_finding(document: &RunDocument, strictness: Strictness) {
     if exit::of_verdicts(document, strictness) == Exit::Done {
         return;
@@ -198,12 +197,12 @@ fn say_finding(document: &RunDocument, strictness: Strictness) {
     terminal::say(&format!("plumb: {}", Headline::new(document).line(document)));
 }
 
-/// Returns the exit code of a command that ran `trial`.
+/// Returns the exit code for a trial.
 pub(crate) fn exit_of(trial: &Trial, strictness: Strictness) -> Exit {
     exit_of_end(&trial.ended).and(exit::of_run(&trial.recording.document, strictness))
 }
 
-/// Returns the exit code of a command whose trial ended this way.
+/// Returns the exit code for the ending of a trial.
 pub(super) fn exit_of_end(ended: &TrialEnded) -> Exit {
     match ended {
         TrialEnded::Complete => Exit::Done,

@@ -1,4 +1,4 @@
-//! Common parts of serving, whatever is served: where it is reached, and how a failure ends.
+//! Common parts of serving a cache or a drive: its exports, and its failures.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use crate::arguments::exports::ExportArguments;
 use crate::exit::{Refusal, refuse_if};
 use crate::{stop, terminal};
 
-/// Returns a service that is reached as was typed, without a name yet. `what` is served.
+/// Returns the options of a service with the typed exports, without a name. `what` is the kind of device, for
+/// messages.
 pub(super) fn service_options(arguments: &ExportArguments, what: &str) -> anyhow::Result<ServiceOptions> {
     let nbd = addresses(arguments)?;
     let message =
@@ -34,7 +35,7 @@ pub(super) fn service_options(arguments: &ExportArguments, what: &str) -> anyhow
     })
 }
 
-/// Returns where NBD is to be served.
+/// Returns the addresses for NBD.
 fn addresses(arguments: &ExportArguments) -> anyhow::Result<Vec<ListenAddress>> {
     let mut addresses = Vec::new();
     for path in &arguments.nbd {
@@ -56,7 +57,7 @@ fn addresses(arguments: &ExportArguments) -> anyhow::Result<Vec<ListenAddress>> 
     Ok(addresses)
 }
 
-/// Refuses a path at which no socket can be made.
+/// Refuses a path at which no socket can be created.
 fn takes_socket(path: &Path) -> Result<(), Refusal> {
     let (shown, directory) = (path.display(), parent_of(path));
     let refusal = |exit, why: String| Refusal::new(exit, format!("--nbd {shown}: {why}"));
@@ -81,7 +82,7 @@ fn takes_socket(path: &Path) -> Result<(), Refusal> {
     }
 }
 
-/// Returns how TCP is to be encrypted, which it must be beyond this machine.
+/// Returns the encryption of TCP, which is mandatory for addresses that other machines can reach.
 fn encryption(arguments: &ExportArguments, addresses: &[ListenAddress]) -> anyhow::Result<Option<ServerTls>> {
     let Some(directory) = &arguments.tls_certificates else {
         return match addresses.iter().find_map(ListenAddress::beyond_this_machine) {
@@ -103,12 +104,12 @@ fn encryption(arguments: &ExportArguments, addresses: &[ListenAddress]) -> anyho
     })
 }
 
-/// Returns true if the kernel is to have it.
+/// Returns true if the device is exported as a block device of this machine.
 const fn is_block_device(arguments: &ExportArguments) -> bool {
     arguments.attach || arguments.ublk
 }
 
-/// Has a signal that ends the process at once say which block device stays.
+/// Sets the message about the block device that stays if a signal ends the process at once.
 pub(super) fn name_what_stays<C: Controls>(service: &Service<C>) {
     if let Some(device) = service.block_device() {
         stop::say_at_once(&format!("{device} stays until `plumb restore` removes it"));

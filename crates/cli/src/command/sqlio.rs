@@ -1,4 +1,4 @@
-//! `plumb sqlio`: SQLIO's command line, parameter file and text.
+//! `plumb sqlio`: SQLIO's command line and parameter file, with its text result.
 
 use plumb_dialect::sqlio;
 

@@ -1,4 +1,4 @@
-//! `plumb study`: field reports, and what the same comes to here.
+//! `plumb study`: field reports, and their reproduction on this machine.
 
 use std::cell::RefCell;
 
@@ -61,13 +61,13 @@ pub(crate) struct StudyArguments {
 }
 
 impl StudyArguments {
-    /// Returns whether only simulated drives are used.
+    /// Returns true if only simulated drives are used.
     pub(crate) fn reads(&self) -> bool {
         self.on.is_none()
     }
 }
 
-/// Runs the studies that were typed.
+/// Runs the studies.
 pub(crate) fn run(arguments: &StudyArguments) -> anyhow::Result<Exit> {
     let format = if arguments.html { Format::Html } else { arguments.printed.format(Kind::Study)? };
     let own = OwnArguments {

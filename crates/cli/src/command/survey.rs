@@ -1,4 +1,4 @@
-//! `plumb survey`: the write path, of this machine or of a recording.
+//! `plumb survey`: the write path of this machine or of a recording.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::arguments::survey::SurveyArguments;
 use crate::exit::{self, Exit, Refusal, refuse_if, usage};
 use crate::terminal;
 
-/// Surveys, prints, and says whether anything was found.
+/// Surveys, prints, and returns the exit code for the findings.
 pub(crate) fn run(arguments: &SurveyArguments) -> anyhow::Result<Exit> {
     let format = arguments.printed.format(Kind::Survey)?;
     let mut survey = if arguments.guests { guests()? } else { survey(arguments)? };
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &SurveyArguments) -> anyhow::Result<Exit> {
     Ok(found.and(exit::of_unknown(unknown, arguments.strictness)))
 }
 
-/// Surveys the disks of the virtual machines that run here.
+/// Surveys the disks of the virtual machines on this host.
 fn guests() -> Result<Survey, Refusal> {
     let survey = plumb_path::survey_guests(&LiveTree::new(), &LiveProbe::new());
     let problem = "no disk of a virtual machine was found here: expected a running QEMU, Firecracker (with --config-file), Cloud \
@@ -38,7 +38,7 @@ fn guests() -> Result<Survey, Refusal> {
     Ok(survey)
 }
 
-/// Surveys one target after the other.
+/// Surveys the targets one after the other.
 fn survey(arguments: &SurveyArguments) -> anyhow::Result<Survey> {
     let Some((first, others)) = arguments.targets.split_first() else {
         return survey_one(arguments, arguments.all.then_some(Target::All));
@@ -84,8 +84,8 @@ fn survey_one(arguments: &SurveyArguments, asked: Option<Target>) -> anyhow::Res
     }
 }
 
-/// Surveys a target as this machine or a recording shows it, and down to the drives of the host whose survey
-/// was named.
+/// Surveys a target from this machine or a recording, and with a survey of its host down to the host's
+/// drives.
 fn read(
     arguments: &SurveyArguments,
     tree: &dyn Tree,
@@ -108,8 +108,8 @@ fn read(
     Ok(plumb_path::survey_on_host(tree, probe, target, &host).map_err(usage)?)
 }
 
-/// Returns the path to a device that the kernel does not know; `None` if it does. A cache that was made is
-/// not opened for it: it may be served.
+/// Returns the survey of a device that is unknown to the kernel; `None` for a known one. A cache is not
+/// opened for that, because it may be served.
 fn of_device(target: &Path) -> anyhow::Result<Option<Survey>> {
     if let Some(survey) = plumb_caches::survey(&target.to_string_lossy())? {
         return Ok(Some(survey));
@@ -117,7 +117,7 @@ fn of_device(target: &Path) -> anyhow::Result<Option<Survey>> {
     Ok(open_foreign(target.as_os_str())?.and_then(|device| plumb_targets::survey(&device)))
 }
 
-/// Refuses to record what the kernel does not show, or to say what a power cut would take from it.
+/// Refuses `--now` and `--record` for a device that is unknown to the kernel.
 fn unrecorded(arguments: &SurveyArguments, target: &Path) -> anyhow::Result<()> {
     let problem = format!(
         "--now reads what the kernel has in memory, and the kernel does not know {}: name the device or directory that it is attached as, \

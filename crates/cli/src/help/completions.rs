@@ -1,5 +1,5 @@
-//! Completions for shells. Names that only the machine knows, such as those of caches, are asked of plumb
-//! while completing: `plumb completions --names caches`.
+//! Shell completions. The scripts request names that only the machine knows, such as those of caches, with
+//! `plumb completions --names caches`.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Command, ValueEnum};
@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::terminal;
 
 impl Names {
-    /// Returns the word that stands in a script where the shell is to ask plumb.
+    /// Returns the placeholder in a script where the shell must request the names.
     const fn placeholder(self) -> &'static str {
         match self {
             Self::Profiles => "PLUMB_NAMES_PROFILES",
@@ -52,7 +52,7 @@ impl Names {
     }
 }
 
-/// Place of a name on the command line.
+/// Argument that takes a name.
 struct Place {
     /// Words of the command after `plumb`.
     command: &'static str,
@@ -90,7 +90,7 @@ const PLACES: [Place; 22] = [
     place("prove app", "drive", Names::ProofDrives),
 ];
 
-/// Prints the names of one kind, a line each, or completions for a shell.
+/// Prints the names of one kind, one per line, or the completions for a shell.
 pub(crate) fn completions(shell: Option<Shell>, names: Option<Names>) -> anyhow::Result<Exit> {
     let text = match (names, shell) {
         (Some(names), _) => names.list()?.iter().map(|name| format!("{name}\n")).collect(),
@@ -113,7 +113,7 @@ fn script(shell: Shell) -> String {
         let placeholder = names.placeholder();
         let asked = format!("plumb completions --names {} 2>/dev/null", names.word());
         script = match shell {
-            // A word list in parentheses is not evaluated by zsh, and a command in braces is.
+            // zsh evaluates a command in braces, but not a word list in parentheses.
             Shell::Zsh => {
                 script.replace(&format!("({placeholder})"), &format!("{{compadd -- ${{(f)\"$({asked})\"}}}}"))
             }
@@ -127,7 +127,7 @@ fn script(shell: Shell) -> String {
     script
 }
 
-/// Gives an argument of a command a placeholder as its only value.
+/// Makes a placeholder the only value of an argument.
 fn with_names(command: Command, words: &[&str], place: &Place) -> Command {
     let Some((first, rest)) = words.split_first() else {
         let mut is_given = false;
@@ -144,7 +144,7 @@ fn with_names(command: Command, words: &[&str], place: &Place) -> Command {
     command.mut_subcommand(*first, |subcommand| with_names(subcommand, rest, place))
 }
 
-/// Returns completions of positional arguments, which the generator for fish leaves out.
+/// Returns completions of positional arguments, which clap_complete omits for fish.
 fn positionals_of_fish() -> String {
     let positional = PLACES.iter().filter(|place| place.option.is_empty());
     let line = |place: &Place| {

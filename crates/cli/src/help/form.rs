@@ -1,21 +1,21 @@
-//! Definition of the command line with the help of each command, in one of two forms.
+//! Definition of the command line with help, in one of two forms.
 
 use clap::{Arg, Command, CommandFactory as _};
 
 use super::pages::{PAGES, Page};
 use crate::arguments::Arguments;
 
-/// Form of help that a command line asks for.
+/// Form of the help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// `-h`: the essential options in one list.
     Screen,
-    /// `--help` and manual pages: all options, grouped by the question that they answer.
+    /// `--help` and manual pages: all options, grouped by topic.
     Whole,
 }
 
 impl Form {
-    /// Returns the form that is asked for by the words that were typed.
+    /// Returns the form that the typed words request.
     pub(crate) fn typed(words: &[String]) -> Self {
         if words.iter().any(|word| word == "-h") { Self::Screen } else { Self::Whole }
     }
@@ -26,7 +26,7 @@ pub(crate) fn command(form: Form) -> Command {
     with_help(Arguments::command(), "", form)
 }
 
-/// Returns the page of a command by the words after `plumb`. A command that is hidden has none.
+/// Returns the page of a command, given its words after `plumb`. Hidden commands have none.
 pub(super) fn page(command: &str) -> Option<&'static Page> {
     PAGES.pages.iter().find(|page| page.command == command)
 }
@@ -45,10 +45,10 @@ fn with_help(command: Command, words: &str, form: Form) -> Command {
 }
 
 impl Page {
-    /// Puts an argument under its heading, and hides it from `-h` unless it is essential.
+    /// Assigns an argument to its heading, and hides it from `-h` unless it is essential.
     fn arrange(&'static self, argument: Arg, form: Form) -> Arg {
         let Some(long) = argument.get_long().map(str::to_owned) else {
-            // A heading of the options before it would take a positional argument too.
+            // Otherwise a positional argument would get the heading of the options before it.
             return argument.help_heading(None::<&str>);
         };
         let is_named = |names: &[String]| names.contains(&long);
@@ -63,12 +63,12 @@ impl Page {
         }
     }
 
-    /// Returns the command line with which this page is asked for.
+    /// Returns the command line that shows the help of this page's command.
     fn typed(&self) -> String {
         if self.command.is_empty() { "plumb".to_owned() } else { format!("plumb {}", self.command) }
     }
 
-    /// Returns the exit statuses that the command uses, with their meanings.
+    /// Returns the exit statuses of the command with their meanings.
     pub(super) fn exits(&self) -> impl Iterator<Item = (String, &str)> {
         let all = PAGES.exits.iter().enumerate().map(|(code, meaning)| (code.to_string(), meaning));
         let meanings = all.map(|(code, meaning)| {
@@ -78,7 +78,7 @@ impl Page {
         meanings.filter(|(_, meaning)| !meaning.is_empty())
     }
 
-    /// Returns the end of `-h`.
+    /// Returns the text at the end of `-h`.
     fn short(&self) -> String {
         let example = self.examples.first().map_or_else(String::new, |example| {
             format!("Example: {}\n  {}\n\n", example.purpose, example.line)
@@ -86,7 +86,7 @@ impl Page {
         format!("{example}All options and examples: {} --help", self.typed())
     }
 
-    /// Returns the end of `--help`.
+    /// Returns the text at the end of `--help`.
     fn long(&self) -> String {
         let mut parts = Vec::new();
         if !self.examples.is_empty() {
@@ -142,7 +142,7 @@ mod tests {
             for example in &page.examples {
                 let line = &example.line;
                 let words = split(line).unwrap_or_else(|| panic!("{line}: a quote has no end"));
-                // The shell takes the file to which the result goes.
+                // The part from `>` on is a redirection by the shell.
                 let words = words.split(|word| word == ">").next().unwrap_or_default();
                 let parsed = Arguments::try_parse_from(words);
                 assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());

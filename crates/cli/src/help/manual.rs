@@ -1,4 +1,4 @@
-//! Manual pages, with the sections that man-pages(7) names.
+//! Manual pages with the sections of man-pages(7).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::pages::Page;
 use crate::arguments::output::OutputArguments;
 use crate::exit::Exit;
 
-/// Writes `plumb.1` and a page for each command into `directory`: all of them, or none if one is refused.
+/// Writes `plumb.1` and a page for each command to `directory`: all of them, or none if one is refused.
 pub(crate) fn manual(directory: &Path, writing: OutputArguments) -> anyhow::Result<Exit> {
     let mut root = command(Form::Whole).disable_help_subcommand(true);
     root.build();
@@ -25,7 +25,7 @@ pub(crate) fn manual(directory: &Path, writing: OutputArguments) -> anyhow::Resu
     Ok(Exit::Done)
 }
 
-/// Adds the page of a command, whose words after `plumb` are `words`, and those of its subcommands.
+/// Adds the pages of a command and its subcommands; `words` are its words after `plumb`.
 fn add_pages(
     command: &Command,
     words: &[&str],
@@ -52,7 +52,7 @@ fn add_pages(
     Ok(())
 }
 
-/// Returns the forms of a command line with their arguments.
+/// Returns the synopsis section.
 fn synopsis(command: &Command) -> Roff {
     let usage = command.clone().render_usage().to_string();
     let mut roff = Roff::new();
@@ -105,7 +105,7 @@ fn sections(page: &Page, command: &Command, words: &[&str]) -> Roff {
     roff
 }
 
-/// Adds a line of a note; one that begins with spaces stays a line of its own.
+/// Adds a line of a note. A line that begins with spaces is not joined with the one before.
 fn verbatim_or_text(roff: &mut Roff, line: &str) {
     if line.starts_with(' ') {
         roff.control("br", []);
@@ -113,7 +113,8 @@ fn verbatim_or_text(roff: &mut Roff, line: &str) {
     roff.text([roman(line)]);
 }
 
-/// Returns the names of the pages to read next: the command above, those below, and for all `plumb-explain`.
+/// Returns the names of related pages: the parent command, the subcommands, `plumb-explain` and
+/// `plumb-report`.
 fn see_also(command: &Command, words: &[&str]) -> Vec<String> {
     let name = |words: &[&str]| [&["plumb"], words].concat().join("-");
     let mut pages = Vec::new();

@@ -1,6 +1,6 @@
-//! Help in all its forms, made from the definition that parses and one table of [`pages`]: `-h` is a screen,
-//! `--help` has everything, manual pages have the sections that man(7) names, and completions ask plumb
-//! itself for names that only the machine knows.
+//! Help in all its forms, generated from the argument definitions and the table of [`pages`]: `-h` fits one
+//! screen, `--help` has everything, manual pages have the sections of man-pages(7), and completions request
+//! from plumb the names that only the machine knows.
 
 mod completions;
 mod form;

@@ -1,30 +1,30 @@
-//! Help of each command beyond its arguments: the options that `-h` shows, headings, examples, notes, exit
-//! statuses and files. `-h`, `--help` and the manual pages are made from this one text, `help.toml`.
+//! Help of each command beyond its arguments: options for `-h`, headings, examples, notes, exit statuses and
+//! files, all from `help.toml`. `-h`, `--help` and the manual pages are generated from it.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-/// All pages, in the order of `plumb --help`, and what they share.
+/// All pages in the order of `plumb --help`, with their common parts.
 pub(super) static PAGES: LazyLock<Pages> = LazyLock::new(|| {
     let pages = include_str!("../../help.toml").parse().and_then(toml::Table::try_into);
     pages.expect("the pages are read by every test of help")
 });
 
-/// Content of `help.toml`.
+/// Contents of `help.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Pages {
-    /// Meanings of the exit statuses of all commands, from 0.
+    /// Default meanings of the exit statuses, from 0.
     pub(super) exits: Vec<String>,
-    /// Headings of options that many commands have, with the long names of these.
+    /// Common headings, each with the long names of its options.
     pub(super) groups: BTreeMap<String, Vec<String>>,
-    /// Files that several pages name, by a short name.
+    /// Files named by several pages, by a short name.
     files: BTreeMap<String, File>,
-    /// Notes that several pages have, by a short name.
+    /// Notes used by several pages, by a short name.
     notes: BTreeMap<String, Notes>,
-    /// One page a command.
+    /// Pages, one per command.
     #[serde(rename = "page")]
     pub(super) pages: Vec<Page>,
 }
@@ -33,29 +33,29 @@ pub(super) struct Pages {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Page {
-    /// Words after `plumb`, such as `prove app`; empty for plumb itself.
+    /// Words after `plumb`, such as `prove app`; empty for `plumb` itself.
     pub(super) command: String,
-    /// Long names of the options that `-h` shows. It always shows positional arguments.
+    /// Long names of the options in `-h`, which always shows positional arguments.
     #[serde(default)]
     pub(super) essential: Vec<String>,
-    /// Headings for options whose definition names none, with the long names of these.
+    /// Headings, each with the long names of those options whose definition has none.
     #[serde(default)]
     pub(super) groups: BTreeMap<String, Vec<String>>,
-    /// Command lines; the first stands in `-h`, all in `--help`.
+    /// Command lines; the first one is shown in `-h`, all in `--help`.
     pub(super) examples: Vec<Example>,
-    /// For `--help` and the manual page. A paragraph `@NAME` stands for notes that several pages have.
+    /// Notes in `--help` and the manual page. A paragraph `@NAME` inserts common notes.
     #[serde(default)]
     notes: Notes,
-    /// Exit statuses with a meaning of their own in this command, with that meaning; empty for one that the
-    /// command does not use. The others mean what they mean in all commands.
+    /// Exit statuses with a special meaning in this command; an empty meaning for a status that the command
+    /// does not use. The others have their default meanings.
     #[serde(default)]
     pub(super) exits: BTreeMap<String, String>,
-    /// Files that the command reads or writes without being told their names, by their short names.
+    /// Short names of files that the command uses without being given their paths.
     #[serde(default)]
     files: Vec<String>,
 }
 
-/// Paragraphs. Its lines are those of the file, joined but for those that begin with spaces.
+/// Paragraphs, whose lines are joined except those that begin with spaces.
 #[derive(Debug, Default, Deserialize)]
 #[serde(from = "String")]
 struct Notes(Vec<String>);
@@ -69,14 +69,14 @@ impl From<String> for Notes {
     }
 }
 
-/// Command line, and what it is for.
+/// Example command line with its purpose.
 #[derive(Debug, Deserialize)]
 pub(super) struct Example {
     pub(super) line: String,
     pub(super) purpose: String,
 }
 
-/// Path, and what is there.
+/// Path of a file with its contents.
 #[derive(Debug, Deserialize)]
 pub(super) struct File {
     pub(super) path: String,
@@ -84,7 +84,7 @@ pub(super) struct File {
 }
 
 impl Page {
-    /// Returns the paragraphs of its notes.
+    /// Returns the paragraphs of the notes.
     pub(super) fn notes(&self) -> impl Iterator<Item = &str> {
         let named = |note: &String| note.strip_prefix('@').map(|name| &PAGES.notes[name].0);
         let notes = self.notes.0.iter();
@@ -93,7 +93,7 @@ impl Page {
             .map(String::as_str)
     }
 
-    /// Returns the files that the page names.
+    /// Returns the files of the page.
     pub(super) fn files(&self) -> impl Iterator<Item = &File> {
         self.files.iter().map(|name| &PAGES.files[name])
     }

@@ -1,4 +1,4 @@
-//! Support code for the whole-program tests: running plumb, and the places in which it runs.
+//! Support for the whole-program tests: running plumb, and places to run it in.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -11,29 +11,28 @@ use plumb_testkit::schema::Schema;
 /// Returns the program under test.
 pub(crate) fn plumb() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plumb"));
-    // Tests wait for phases that take less than the time between two lines.
+    // Report every phase, because tests wait for phases that are shorter than the interval of progress lines.
     command.env("PLUMB_PROGRESS", "all");
     command
 }
 
-/// Returns a command that is killed after ten minutes: whatever hangs fails its test.
+/// Returns a command that is killed after ten minutes, so that a hang fails its test.
 pub(crate) fn bounded(program: &str) -> Command {
     let mut command = Command::new("timeout");
     command.args(["-s", "KILL", "600", program]);
     command
 }
 
-/// Debian's python, which has its modules. The `python3` in PATH may be a script that looks for one, which
-/// takes longer than the checks of the tests.
+/// Debian's Python, which has the modules. The `python3` in PATH may be a wrapper that searches for one,
+/// which takes longer than the checks of the tests.
 pub(crate) const PYTHON: &str = "/usr/bin/python3";
 
-/// Returns a directory on the storage where cargo builds, which is a disk rather than memory on most
-/// machines.
+/// Returns a directory on the storage of the build, which is a disk rather than memory on most machines.
 pub(crate) fn scratch() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-/// Returns the number of entries that a directory has.
+/// Returns the names of the entries of a directory.
 pub(crate) fn entries(directory: &Path) -> Vec<String> {
     std::fs::read_dir(directory)
         .unwrap()
@@ -51,13 +50,13 @@ pub(crate) fn check(target: &Path, run: &Path) -> Command {
     command
 }
 
-/// Returns the one document on stdout.
+/// Parses stdout as one document.
 pub(crate) fn document(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("stdout is not one JSON document ({error}): {}", said(output)))
 }
 
-/// Returns true if it ran to its end, whatever it found: how quiet the machine was decides about warnings.
+/// Returns true if the command ran to its end. A busy machine may add warnings.
 pub(crate) fn has_run(output: &Output) -> bool {
     matches!(output.status.code(), Some(0 | 1))
 }
@@ -72,8 +71,7 @@ pub(crate) fn said(output: &Output) -> String {
     )
 }
 
-/// Returns what plumb said on stderr of itself: another test may just have killed a plumb, and every command
-/// tells what that one left.
+/// Returns stderr without reports of leftovers, which may come from a plumb that another test killed.
 pub(crate) fn own_words(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     text.split_inclusive('\n').filter(|line| !line.contains("a killed plumb")).collect()
@@ -84,8 +82,8 @@ pub(crate) fn verdict_ids(document: &Value) -> Vec<&str> {
     document["verdicts"].as_array().unwrap().iter().map(|verdict| verdict["id"].as_str().unwrap()).collect()
 }
 
-/// Returns true if mounts can be made: in a mount namespace of the test's own, so nothing stays. Where not,
-/// the test counts as skipped.
+/// Returns true if mounts can be made in a mount namespace of the test's own. Otherwise the test counts as
+/// skipped.
 pub(crate) fn can_mount() -> bool {
     let can = Command::new("unshare")
         .args(["--mount", "--propagation", "slave", "true"])
@@ -97,8 +95,8 @@ pub(crate) fn can_mount() -> bool {
     can
 }
 
-/// Runs a shell script in a mount namespace of its own, with `$plumb` and `$place` set; `$place` is a
-/// directory. What others unmount meanwhile it does not keep.
+/// Runs a shell script in a mount namespace of its own, with `$plumb` and the directory `$place` set. Mounts
+/// that others remove meanwhile disappear there, too.
 pub(crate) fn in_own_mounts(script: &str, place: &Path) -> Output {
     Command::new("unshare")
         .args(["--mount", "--propagation", "slave", "sh", "-euc", script])
@@ -108,7 +106,7 @@ pub(crate) fn in_own_mounts(script: &str, place: &Path) -> Output {
         .unwrap()
 }
 
-/// Asserts that the document is as a schema (`report/load`) says, and holds nothing else.
+/// Asserts that the document matches a schema (`report/load`) and has no other fields.
 pub(crate) fn holds(schema: &str, document: &Value) {
     Schema::closed(schema).assert_holds(document);
 }

@@ -1,5 +1,5 @@
-//! Support code for the tests of served drives: a server that does not outlive its test, orders to it, file
-//! systems on it.
+//! Support for tests of served drives: a server that ends with its test, orders to it, and file systems on
+//! it.
 
 pub(crate) mod papers;
 
@@ -25,7 +25,7 @@ pub(crate) fn name() -> String {
     format!("test-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Starts a server that prints a document when it is ready.
+/// Starts a server, and waits for the document that it prints when it is ready.
 pub(crate) fn served(command: &mut Command) -> (Value, Child) {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
@@ -36,7 +36,7 @@ pub(crate) fn served(command: &mut Command) -> (Value, Child) {
     (document, child)
 }
 
-/// A `plumb drive serve`. Dropping it ends it, if it has not ended.
+/// Process of `plumb drive serve`; ended on drop.
 pub(crate) struct Server {
     pub(crate) name: String,
     pub(crate) document: Value,
@@ -44,12 +44,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Serves and waits until it is ready.
+    /// Serves a drive, and waits until it is ready.
     pub(crate) fn start(arguments: &[&str]) -> Self {
         Self::start_named(&name(), arguments)
     }
 
-    /// Serves under this name and waits until it is ready.
+    /// Serves a drive under this name, and waits until it is ready.
     pub(crate) fn start_named(name: &str, arguments: &[&str]) -> Self {
         let name = name.to_owned();
         let (document, child) =
@@ -66,19 +66,19 @@ impl Server {
         self.document["device"].as_str().unwrap()
     }
 
-    /// Returns `plumb drive ORDER NAME ARGUMENTS --json`, as it comes.
+    /// Returns the output of `plumb drive ORDER NAME ARGUMENTS --json`.
     pub(crate) fn try_order(&self, order: &str, arguments: &[&str]) -> Output {
         plumb().args(["drive", order, &self.name, "--json"]).args(arguments).output().unwrap()
     }
 
-    /// Gives an order, which must succeed, and returns the state afterwards.
+    /// Gives an order, which must succeed, and returns the new status.
     pub(crate) fn order(&self, order: &str, arguments: &[&str]) -> Value {
         let output = self.try_order(order, arguments);
         assert!(output.status.success(), "{order} {arguments:?}: {}", said(&output));
         crate::common::document(&output)
     }
 
-    /// Waits for the end: the exit code, and what was said on stderr of this server.
+    /// Waits for the end, and returns the exit code and stderr.
     pub(crate) fn wait(mut self) -> (Option<i32>, String) {
         let mut child = self.child.take().unwrap();
         let status = child.wait().unwrap();
@@ -87,7 +87,7 @@ impl Server {
         (status.code(), own_words(&text))
     }
 
-    /// Kills it as a crash would.
+    /// Kills the server.
     pub(crate) fn kill(mut self) -> String {
         let mut child = self.child.take().unwrap();
         child.kill().unwrap();
@@ -95,7 +95,7 @@ impl Server {
         self.name.clone()
     }
 
-    /// Takes the drive away; the process must end well.
+    /// Detaches the drive; the process must succeed.
     pub(crate) fn detach(self) {
         self.order("detach", &[]);
         assert_eq!(self.wait(), (Some(0), String::new()));
@@ -105,7 +105,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // The test has failed already, and nobody is to be told more.
+            // The test has failed already, so further errors are ignored.
             child.kill().unwrap_or_default();
             drop(child.wait());
             drop(plumb().args(["drive", "detach", &self.name]).output());
@@ -113,7 +113,7 @@ impl Drop for Server {
     }
 }
 
-/// A file system that can be made on a drive.
+/// File system that can be created on a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Ext4,
@@ -130,7 +130,7 @@ impl Kind {
         }
     }
 
-    /// Returns a small drive that it fits on: xfsprogs refuses less than 300 MiB.
+    /// Returns the size of a small drive for the file system: xfsprogs requires 300 MiB.
     pub(crate) const fn size(self) -> &'static str {
         match self {
             Self::Ext4 => "64M",
@@ -148,7 +148,7 @@ impl Kind {
         assert!(output.status.success(), "{}: {}", self.word(), said(&output));
     }
 
-    /// Checks the file system on `device`: returns true if nothing is wrong, and what the check says.
+    /// Checks the file system on `device`. Returns true if it is sound, and the output.
     pub(crate) fn check(self, device: &str) -> (bool, String) {
         let (program, options): (_, &[&str]) = match self {
             Self::Ext4 => ("e2fsck", &["-f", "-n"]),
@@ -160,17 +160,17 @@ impl Kind {
     }
 }
 
-/// A file system that is mounted. Dropping it unmounts it, lazily if it must be. A mount namespace that
-/// another test makes meanwhile has a copy of the mount: dropping waits until the device is free there too.
+/// Mounted file system; unmounted on drop, lazily if necessary. A mount namespace that another test creates
+/// meanwhile has a copy of the mount, so dropping waits until the device is free there as well.
 pub(crate) struct MountedFileSystem {
     pub(crate) at: PathBuf,
-    /// The source of the mount; no device for a file system in memory.
+    /// Source of the mount; not a device for a file system in memory.
     pub(crate) device: String,
 }
 
 impl MountedFileSystem {
     /// # Errors
-    /// If it cannot be mounted, with what mount said.
+    /// If mounting fails, with the message of mount.
     pub(crate) fn new(kind: Kind, device: &str, at: &Path) -> Result<Self, String> {
         let output = Command::new("mount").args(["-t", kind.word(), device]).arg(at).output().unwrap();
         match output.status.success() {
@@ -188,17 +188,17 @@ impl MountedFileSystem {
     }
 }
 
-/// One use of a loop device: another test may have the device a moment after it is free.
+/// Binding of a loop device. Another test may bind the device soon after it is free.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LoopBinding {
     /// Name of the device below /sys/block.
     name: String,
-    /// Value of `diskseq`, which rises each time the device is bound.
+    /// Value of `diskseq`, which rises with each binding.
     sequence: String,
 }
 
 impl LoopBinding {
-    /// Returns the present use of the device; `None` if nothing is bound to it.
+    /// Returns the present binding of the device; `None` if there is none.
     pub(crate) fn read(device: &str) -> Option<Self> {
         let name = device.trim_start_matches("/dev/").to_owned();
         fs::metadata(format!("/sys/block/{name}/loop")).ok()?;
@@ -211,11 +211,11 @@ impl LoopBinding {
     }
 }
 
-/// Time that the mount of a server that another test has killed may stay.
+/// Time for which the mount of a server killed by another test may stay.
 const DEAD_MAX: Duration = Duration::from_secs(600);
 
-/// Runs a program that looks at all mounts, as those of btrfs do: it fails while one is that of a server that
-/// another test has just killed, and runs again then.
+/// Runs a program that reads all mounts, as those of btrfs do. It fails while the server of one mount has
+/// been killed by another test, and is then repeated.
 fn among_mounts(command: &mut Command) -> Output {
     let begun = Instant::now();
     loop {
@@ -227,7 +227,7 @@ fn among_mounts(command: &mut Command) -> Output {
     }
 }
 
-/// Time that a device may stay claimed after it was unmounted.
+/// Time for which a device may stay claimed after unmounting.
 const CLAIMED_MAX: Duration = Duration::from_secs(10);
 
 impl Drop for MountedFileSystem {

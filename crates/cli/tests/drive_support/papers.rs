@@ -1,4 +1,4 @@
-//! Certificates of an authority of the test's own, in a directory as QEMU, nbdkit and plumb have them.
+//! Certificates from an authority of the test, in a directory with the file names of QEMU, nbdkit and plumb.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use rcgen::{
     date_time_ymd,
 };
 
-/// An authority, and what it has signed so far.
+/// Certificate authority.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -17,17 +17,17 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
-    /// `ca-cert.pem` in `directory`.
+    /// Writes `ca-cert.pem` to `directory`.
     pub(crate) fn write(&self, directory: &Path) {
         std::fs::write(directory.join("ca-cert.pem"), self.0.pem()).unwrap();
     }
 
-    /// `server-cert.pem` and its key, for localhost and 127.0.0.1.
+    /// Writes `server-cert.pem` and its key, for localhost and 127.0.0.1.
     pub(crate) fn write_server(&self, directory: &Path, is_expired: bool) {
         self.issue(directory, "server", ExtendedKeyUsagePurpose::ServerAuth, is_expired);
     }
 
-    /// `client-cert.pem` and its key.
+    /// Writes `client-cert.pem` and its key.
     pub(crate) fn write_client(&self, directory: &Path, is_expired: bool) {
         self.issue(directory, "client", ExtendedKeyUsagePurpose::ClientAuth, is_expired);
     }

@@ -1,5 +1,5 @@
-//! Support code for the tests of `plumb load` and the dialects: places to run in, documents held against
-//! their schema, and loop devices.
+//! Support for tests of `plumb load` and the dialects: places to run in, documents checked against their
+//! schemas, and loop devices.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::common::{document, holds, own_words, plumb, said, scratch};
 
-/// A directory to run in, and another for recordings, so that what is left behind is seen.
+/// Directory to run in, with another one for recordings, so that leftovers are visible.
 pub(crate) struct Place {
     pub(crate) here: TempDir,
     runs: TempDir,
@@ -23,7 +23,7 @@ impl Place {
         Self { here: scratch(), runs: scratch() }
     }
 
-    /// Returns where the recording of a run goes.
+    /// Returns the directory of the recording of a run.
     pub(crate) fn run_directory(&self) -> PathBuf {
         self.runs.path().join("run")
     }
@@ -33,7 +33,7 @@ impl Place {
     }
 
     /// Returns a plumb command that runs a load, typed with spaces between words. Its recording replaces the
-    /// one before.
+    /// previous one.
     pub(crate) fn command(&self, typed: &str) -> Command {
         let mut command = plumb();
         let mut words = typed.split_whitespace();
@@ -46,8 +46,8 @@ impl Place {
         self.command(typed).output().unwrap()
     }
 
-    /// Runs it with `--json`; the document, which is held against its schema. It must end with `code`; 0 is 1
-    /// where there is a warning, for how quiet the machine was decides about many.
+    /// Runs a load with `--json`, checks its document against the schema, and returns it. The load must end
+    /// with `code`. In place of 0 it may end with 1 if there is a warning, since a busy machine causes some.
     pub(crate) fn json(&self, typed: &str, code: i32) -> Value {
         let (command, rest) = typed.split_once(' ').unwrap();
         let output = self.run(&format!("{command} --json {rest}"));
@@ -58,14 +58,14 @@ impl Place {
         document
     }
 
-    /// Returns an image of a disk, beside the place.
+    /// Returns the path of a disk image beside the place.
     pub(crate) fn run_image(&self) -> PathBuf {
         let image = self.runs.path().join("image");
         std::fs::write(&image, vec![0; 1 << 20]).unwrap();
         image
     }
 
-    /// Returns a file of ours with `bytes` of noise that plumb did not make.
+    /// Creates a file with `bytes` of noise that has no mark of plumb, and returns its contents.
     pub(crate) fn foreign(&self, name: &str, bytes: usize) -> Vec<u8> {
         let mut noise = vec![0; bytes];
         let mut state = 0x9e37_79b9_u32;
@@ -78,17 +78,18 @@ impl Place {
     }
 }
 
-/// Returns what was said on stderr.
+/// Returns stderr.
 pub(crate) fn stderr(output: &Output) -> String {
     own_words(&output.stderr)
 }
 
-/// Starts a command whose ends are watched.
+/// Starts a command with pipes for its output.
 pub(crate) fn start(command: &mut Command) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Reads the progress until it says `phase`. The reader must be kept, or the pipe closes.
+/// Reads the progress until it has `phase`. The caller must keep the reader, because dropping it closes the
+/// pipe.
 pub(crate) fn wait_for(phase: &str, child: &mut Child) -> BufReader<ChildStderr> {
     let mut lines = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
@@ -101,14 +102,14 @@ pub(crate) fn wait_for(phase: &str, child: &mut Child) -> BufReader<ChildStderr>
     panic!("it ended before {phase}");
 }
 
-/// A loop device of our own. It is set to vanish with its last opener, so nothing stays after SIGKILL.
+/// Loop device of the test. It is set to detach with its last closing, so nothing stays after SIGKILL.
 pub(crate) struct LoopDevice {
     pub(crate) path: String,
     _holds_it: File,
 }
 
 impl LoopDevice {
-    /// Returns a loop device over `file`; `None`, and said, if this machine gives none.
+    /// Creates a loop device over `file`; `None` if this machine provides none, which is reported.
     pub(crate) fn over(file: &Path) -> Option<Self> {
         match Self::try_over(file) {
             Ok(device) => Some(device),
@@ -122,20 +123,21 @@ impl LoopDevice {
     fn try_over(file: &Path) -> Result<Self, String> {
         let path = system("losetup", &["--find", "--show", file.to_str().unwrap()])?;
         let opened = File::open(&path).map_err(|error| error.to_string());
-        // Detaching a device that is open waits for its last opener.
+        // Detaching an open device waits for its last closing.
         system("losetup", &["--detach", &path])?;
         Ok(Self { path, _holds_it: opened? })
     }
 }
 
-/// A file system that is mounted until it is dropped.
+/// Mounted file system; unmounted on drop.
 pub(crate) struct MountedFileSystem {
     pub(crate) at: PathBuf,
     _device: Option<LoopDevice>,
 }
 
 impl MountedFileSystem {
-    /// ext4, made with `features` over `image`, mounted with `option`; `None`, and said, if that cannot be.
+    /// Creates an ext4 with `features` on `image`, and mounts it with `option`; `None` if that fails, which
+    /// is reported.
     pub(crate) fn ext4(image: &Path, at: PathBuf, features: &[&str], option: &str) -> Option<Self> {
         let device = LoopDevice::over(image)?;
         std::fs::create_dir(&at).unwrap();
@@ -144,7 +146,8 @@ impl MountedFileSystem {
         Self::if_mounted(mounted, at, Some(device))
     }
 
-    /// Memory of so many bytes, as `size=` of tmpfs(5) takes them; `None`, and said, if that cannot be.
+    /// Mounts a tmpfs of this size, in the syntax of `size=` in tmpfs(5); `None` if that fails, which is
+    /// reported.
     pub(crate) fn tmpfs(at: PathBuf, size: &str) -> Option<Self> {
         std::fs::create_dir(&at).unwrap();
         let option = format!("size={size}");
@@ -171,17 +174,17 @@ impl Drop for MountedFileSystem {
     }
 }
 
-/// A disk of memory that nobody else uses: what its counters say is what was done to it.
+/// Memory disk that nothing else uses, so that its counters count only the test's I/O.
 pub(crate) struct Zram {
     pub(crate) path: String,
     number: String,
 }
 
 impl Zram {
-    /// Returns a disk of `bytes`, if this machine gives one.
+    /// Creates a disk of `bytes`; `None` if this machine provides none.
     pub(crate) fn new(bytes: u64) -> Option<Self> {
         let number = std::fs::read_to_string("/sys/class/zram-control/hot_add").ok()?.trim().to_owned();
-        // A program that looks for an unused one may have taken it already: then it is not ours to remove.
+        // Another program may have taken the device already, so it is not ours to remove.
         std::fs::write(format!("/sys/block/zram{number}/disksize"), bytes.to_string()).ok()?;
         let disk = Self { path: format!("/dev/zram{number}"), number };
         Path::new(&disk.path).exists().then_some(disk)

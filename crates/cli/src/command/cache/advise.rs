@@ -1,4 +1,4 @@
-//! `plumb cache advise`: how large a log the user's own writes need.
+//! `plumb cache advise`: the size of the log that recorded writes need.
 
 use plumb_compare::cache_advice::{AdviceQuestion, advise};
 use plumb_report::Format;

@@ -1,4 +1,5 @@
-//! `plumb cache replace-leg`, `replace-log` and `grow`: what changes the log of a cache, served or not.
+//! `plumb cache replace-leg`, `replace-log` and `grow`: changes to the log of a cache, whether it is served
+//! or not.
 
 use anyhow::anyhow;
 use plumb_block::{Bytes, FailureKind, RealClock, Time};
@@ -15,7 +16,7 @@ use crate::arguments::cache::{ReplaceLegArguments, ReplaceLogArguments};
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
 
-/// Puts a device into the place of one of the log, and waits until everything is on it.
+/// Replaces a leg, and waits until the new one is complete.
 pub(super) fn replace_leg(arguments: &ReplaceLegArguments, format: Format) -> anyhow::Result<Exit> {
     let ReplaceLegArguments { name, lost, log, overwrite, destroy } = arguments;
     let config = config(name)?;
@@ -43,7 +44,7 @@ pub(super) fn replace_leg(arguments: &ReplaceLegArguments, format: Format) -> an
     status::show(end, format)
 }
 
-/// Gives a cache another log, and waits until it is in use.
+/// Replaces the log, and waits until the new one is in use.
 pub(super) fn replace_log(arguments: &ReplaceLogArguments, format: Format) -> anyhow::Result<Exit> {
     let ReplaceLogArguments { name, log, size, overwrite, destroy } = arguments;
     let config = config(name)?;
@@ -59,7 +60,7 @@ pub(super) fn replace_log(arguments: &ReplaceLogArguments, format: Format) -> an
     status::show(end, format)
 }
 
-/// Returns a name as whoever serves the cache finds it: it has another working directory.
+/// Returns a name in the form that the server can resolve, because its working directory differs.
 fn for_server(typed: &str) -> anyhow::Result<String> {
     match typed.contains(':') {
         true => Ok(typed.to_owned()),
@@ -67,7 +68,7 @@ fn for_server(typed: &str) -> anyhow::Result<String> {
     }
 }
 
-/// Makes the log larger, and waits for that; without a size has the cache take all of its backing device.
+/// Grows the log, and waits for that; without a size, extends the cache to all of its backing device.
 pub(super) fn grow(name: &str, size: Option<Bytes>, format: Format) -> anyhow::Result<Exit> {
     let config = config(name)?;
     let Some(Bytes(size)) = size else {
@@ -86,7 +87,7 @@ pub(super) fn grow(name: &str, size: Option<Bytes>, format: Format) -> anyhow::R
     let end = changed(config, &CacheOrder::Grow { size }, is_over, "makes room for a larger log")?;
     let Some((before, end)) = end else { return Ok(Exit::NOT_MEASURED) };
     if end.log_size <= before.log_size {
-        // Whoever interrupted the order may give it again once it is carried out.
+        // An order that was interrupted may be given again after the growth.
         if before.size != size || end.log_error.is_some() || end.write_back_error.is_some() {
             return Err(anyhow!(
                 "{name}: the log was not enlarged, because data in the way cannot be written back; see its \
@@ -98,8 +99,9 @@ pub(super) fn grow(name: &str, size: Option<Bytes>, format: Format) -> anyhow::R
     status::show(end, format)
 }
 
-/// Has a served cache carry out an order, or carries out the same on one that is not served, and waits until
-/// it is over. How it was before and is then; `None` if that was interrupted: a served cache goes on with it.
+/// Gives the order to a served cache, or executes it on a cache that is not served, and waits until it is
+/// complete. Returns the status before and after; `None` if interrupted, in which case a served cache
+/// continues with the order.
 fn changed(
     config: CacheConfig,
     given: &CacheOrder,
@@ -112,7 +114,7 @@ fn changed(
         CacheActivity { look, is_over: &is_over, what: &what }.end(now, &interrupted)
     };
     let look = || -> anyhow::Result<_> { Ok(order(&name, &Order::Status)?) };
-    // Given again the order is not carried out again: it tells how far it is.
+    // Repeating the order does not execute it again; the answer has the progress.
     let give = || -> anyhow::Result<_> { Ok(order(&name, &Order::Own(given.clone()))?) };
     if let Some(before) = look()?
         && let Some(now) = give()?
@@ -128,7 +130,7 @@ fn changed(
         return Ok(end.map(|end| (before, end)));
     }
     let time = Time::real();
-    // The device to be replaced may be gone. Another one may have the only copy.
+    // The leg to be replaced may be missing; another missing leg might have the only copy.
     let degraded = match given {
         CacheOrder::ReplaceLeg { leg, .. } => MissingLegs::Without(*leg),
         _ => MissingLegs::No,

@@ -1,4 +1,4 @@
-//! `plumb cache create`.
+//! `plumb cache create` and `plumb cache adopt`.
 
 use plumb_block::{Bytes, FailureKind};
 use plumb_caches::{
@@ -13,7 +13,7 @@ use crate::arguments::cache::{AdoptArguments, CreateArguments};
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
 
-/// Makes a cache known again.
+/// Adopts a cache.
 pub(super) fn adopt(arguments: &AdoptArguments, format: Format) -> anyhow::Result<Exit> {
     let AdoptArguments { name, backing, log, mode, unmarked } = arguments;
     let mode = mode.map(Into::into);
@@ -69,7 +69,7 @@ pub(super) fn run(arguments: &CreateArguments, format: Format) -> anyhow::Result
     status::show(CacheStatus { schema, dirty_bytes: Some(0), ..CacheStatus::unserved(&config) }, format)
 }
 
-/// Returns the size of a log that takes all of the parts that were typed: the smallest.
+/// Returns the size of a log that uses all of the typed parts: the smallest of their sizes.
 fn size_of_parts(typed: &[String]) -> anyhow::Result<Bytes> {
     let places = DevicePlace::parse_all(typed)?;
     let lengths: Option<Vec<_>> = places.iter().map(|place| place.part.map(|part| part.length)).collect();

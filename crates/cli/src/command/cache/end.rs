@@ -1,4 +1,4 @@
-//! `plumb cache drain`, `stop` and `detach`: what leads to a cache that holds nothing, or no longer exists.
+//! `plumb cache drain`, `stop` and `detach`: emptying, stopping and removing a cache.
 
 use plumb_block::{Bytes, FailureKind, Time};
 use plumb_cache::Uuid;
@@ -14,7 +14,7 @@ use super::status;
 use crate::exit::{Exit, Refusal};
 use crate::{stop as signals, terminal};
 
-/// Writes everything of a served cache back, and waits for that.
+/// Drains a served cache, and waits for that.
 pub(super) fn drain(name: &str, format: Format) -> anyhow::Result<Exit> {
     let stop = signals::on_signals()?;
     let Some(now) = order(name, &Order::Own(CacheOrder::Drain))? else {
@@ -26,7 +26,7 @@ pub(super) fn drain(name: &str, format: Format) -> anyhow::Result<Exit> {
         return Err(Refusal::new(FailureKind::Usage, message).into());
     };
     let look = || -> anyhow::Result<_> { Ok(order(name, &Order::Status)?) };
-    // Data that is written back is durable once the log has released it.
+    // The log releases data only when it is durable on the backing device.
     let is_over = |now: &CacheStatus| !now.draining && now.serves();
     let followed = CacheActivity { look: &look, is_over: &is_over, what: &writing_back };
     match followed.end(now, &stop)? {
@@ -38,10 +38,10 @@ pub(super) fn drain(name: &str, format: Format) -> anyhow::Result<Exit> {
     }
 }
 
-/// Has a served cache whose log `is_lost` with its server write everything back. The server does so itself
-/// before it ends; here progress is seen. Returns false if that is interrupted.
+/// Drains a served cache whose log `is_lost` when its server ends. The server would do so itself before it
+/// ends; here the progress is visible. Returns false if interrupted.
 fn write_back_deleted_log(name: &str, is_lost: impl Fn(&CacheStatus) -> bool) -> anyhow::Result<bool> {
-    // A server that does not answer gets the order to end all the same.
+    // A server that does not answer must still get the order to end.
     let Some(now) = order(name, &Order::Status).ok().flatten() else { return Ok(true) };
     let is_needed = is_lost(&now) && now.serves() && now.only_in_log() > Bytes(0);
     if !is_needed || now.backing.is_deleted {
@@ -50,16 +50,16 @@ fn write_back_deleted_log(name: &str, is_lost: impl Fn(&CacheStatus) -> bool) ->
     let stop = signals::on_signals()?;
     let Some(now) = order(name, &Order::Own(CacheOrder::Drain))? else { return Ok(true) };
     let look = || -> anyhow::Result<_> { Ok(order(name, &Order::Status)?) };
-    // The server says why it cannot end then.
+    // If the drain fails, the server explains in its answer to the next order why it cannot end.
     let is_over = |now: &CacheStatus| !now.draining || !now.serves() || now.write_back_error.is_some();
     let followed = CacheActivity { look: &look, is_over: &is_over, what: &writing_back };
     Ok(followed.end(now, &stop)?.is_some())
 }
 
-/// Stops serving.
+/// Stops serving a cache.
 pub(super) fn stop(name: &str, cut_off: bool, format: Format) -> anyhow::Result<Exit> {
     let config = config(name)?;
-    // Another device of a mirror keeps what the log holds.
+    // A live leg of a mirror keeps the contents of the log.
     if !write_back_deleted_log(name, |now| now.has_no_named_log(config.layout))? {
         return Ok(Exit::NOT_MEASURED);
     }
@@ -72,16 +72,16 @@ pub(super) fn stop(name: &str, cut_off: bool, format: Format) -> anyhow::Result<
     Ok(Exit::Done)
 }
 
-/// Losses of data that the user accepts, each for the cache of this UUID alone.
+/// Losses of data that the user accepts, each only for the cache with this UUID.
 #[derive(Clone, Copy)]
 pub(super) struct AcceptedLosses {
-    /// Detach without writing back what only the log holds.
+    /// Detach without writing data back that only the log holds.
     pub(super) discard_dirty: Option<Uuid>,
-    /// Detach although the log could not read some blocks, of which the backing device has older ones.
+    /// Detach although the log cannot read some blocks, of which the backing device has older versions.
     pub(super) give_up_unreadable: Option<Uuid>,
 }
 
-/// Says that a device of the log of a cache that is gone keeps what it has.
+/// Reports a log device of a removed cache that was not erased.
 fn say_not_erased(uuid: Uuid, why: &plumb_targets::Error) {
     terminal::say(&format!(
         "plumb: not erased, so it still looks like the log of a cache ({uuid}); no device needs it, and \
@@ -89,7 +89,7 @@ fn say_not_erased(uuid: Uuid, why: &plumb_targets::Error) {
     ));
 }
 
-/// Takes a cache away.
+/// Detaches a cache.
 pub(super) fn detach(
     name: &str,
     cut_off: bool,
@@ -100,12 +100,13 @@ pub(super) fn detach(
     let config = config(name)?;
     let AcceptedLosses { discard_dirty, give_up_unreadable } = losses;
     let gives_up = config.is_meant(give_up_unreadable)?;
-    // Whoever uses it is named before anything is written back, and nobody writes while that goes on.
+    // The server ends before the cache is drained here: that reports its users, and ends all writes. Only a
+    // deleted log must be drained by the server.
     if discard_dirty.is_none() && !write_back_deleted_log(name, CacheStatus::has_deleted_log)? {
         return Ok(Exit::NOT_MEASURED);
     }
     let end = order(name, &Order::Detach { cut_off, identity: None })?;
-    // There is no log to be opened again.
+    // A log without a name cannot be opened again.
     let is_written_back = end.is_some_and(|end| end.has_deleted_log() && end.is_written_back());
     let was_detached = plumb_caches::was_detached(&config);
     let (mut given_up, mut is_backing_gone) = (was_detached.unwrap_or(0), false);

@@ -1,5 +1,5 @@
-//! Files of a log that this process lays out: shown on stderr as those of a load are, and stopped by a
-//! signal.
+//! Laying out files of a log in this process: progress on stderr, as for the files of a load, and
+//! interruption by a signal.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,8 +10,8 @@ use plumb_report::progress::Bar;
 
 use crate::exit::Refusal;
 
-/// Does what lays out files. An interruption is an error with a code of its own: what was made is undone
-/// then.
+/// Runs `lay_out` with a progress bar. An interruption is an error with its own exit code, after changes have
+/// been undone.
 pub(super) fn watched<R>(
     interrupted: &AtomicBool,
     lay_out: impl FnOnce(&mut LayoutObserver<'_>) -> plumb_targets::Result<R>,

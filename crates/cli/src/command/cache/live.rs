@@ -1,4 +1,4 @@
-//! `plumb cache status --tui`: what clients ask of caches, and what the caches write back, as it happens.
+//! `plumb cache status --tui`: live view of client requests and destaging.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

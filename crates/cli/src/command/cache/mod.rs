@@ -1,4 +1,4 @@
-//! `plumb cache`: write-back caches.
+//! `plumb cache`: creating, serving, changing and removing write-back caches.
 
 mod advise;
 mod change;

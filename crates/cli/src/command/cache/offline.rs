@@ -1,4 +1,4 @@
-//! `plumb cache verify` and `recover`: a cache that is not served is opened, and closed again.
+//! `plumb cache verify` and `recover`: opening and closing a cache that is not served.
 
 use plumb_block::{FailureKind, Time};
 use plumb_cache::{Cache, LegState, MissingLegs, Uuid};
@@ -12,7 +12,7 @@ use super::status;
 use crate::exit::{Exit, Refusal};
 use crate::terminal;
 
-/// Returns the configuration of a cache that nobody serves.
+/// Returns the configuration of a cache, and refuses one that is served.
 fn unserved(name: &str) -> anyhow::Result<CacheConfig> {
     let config = config(name)?;
     match order(name, &Order::Status)? {
@@ -27,10 +27,10 @@ fn unserved(name: &str) -> anyhow::Result<CacheConfig> {
     }
 }
 
-/// Reads and checks the whole log; nothing is written. Damage and a missing device are findings, also where
-/// recovery would go on; where recovery would refuse for the missing device, that is said; a backing device
-/// that somebody else has written to is a refusal, after what the log holds. With `give_up_lost` as recovery
-/// would leave it.
+/// Reads and checks the whole log, without writing. Damage and a missing leg are findings, even where
+/// recovery would succeed. If recovery would fail because of the missing leg, that is reported. A foreign
+/// write to the backing device is a refusal, after the status was shown. With `give_up_lost`, the result is
+/// that of a recovery with that option.
 pub(super) fn look(name: &str, give_up_lost: Option<Uuid>, format: Format) -> anyhow::Result<Exit> {
     let config = unserved(name)?;
     let gives_up = config.is_meant(give_up_lost)?;
@@ -54,7 +54,7 @@ pub(super) fn look(name: &str, give_up_lost: Option<Uuid>, format: Format) -> an
     }
 }
 
-/// Recovers the log as serving would, and leaves it stopped: all of it durable, its devices equal.
+/// Recovers the log as serving would, and stops the cache: all data is then durable, and all legs are equal.
 pub(super) fn recover(name: &str, give_up_lost: Option<Uuid>, format: Format) -> anyhow::Result<Exit> {
     let config = unserved(name)?;
     let gives_up = config.is_meant(give_up_lost)?;

@@ -1,4 +1,4 @@
-//! Caches by their names: their configurations, and orders to those that are served.
+//! Configurations of caches, and orders to served caches, by name.
 
 use plumb_caches::{CacheConfig, CacheOrder, CacheStatus, OrderError};
 use plumb_serve::named::control::Order;
@@ -11,7 +11,7 @@ pub(super) fn config(name: &str) -> Result<CacheConfig> {
     CacheConfig::load(&plumb_caches::directory(), name)
 }
 
-/// Gives an order to a cache that is served; `None` if it is not.
+/// Gives an order to a served cache; `None` if the cache is not served.
 pub(super) fn order(
     name: &str,
     order: &Order<CacheOrder>,

@@ -1,4 +1,4 @@
-//! `plumb cache serve`: a cache that is served until it is stopped or this is interrupted.
+//! `plumb cache serve`: serves a cache until it is stopped or the command is interrupted.
 
 use anyhow::Context as _;
 use plumb_block::FailureKind;
@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<
     let opening = Opening { degraded, discards_backing_writes, ..Opening::STRICT };
     let service = serve_cache(config, opening, service).map_err(refusal)??;
     name_what_stays(&service);
-    // Once it serves: whoever waits for the device need not wait until all memory is there.
+    // Clients need not wait until all memory is locked.
     stay_in_memory();
     let schema = CacheStatus::SCHEMA_SERVE.to_owned();
     status::show(CacheStatus { schema, ..service.status() }, format)?;
@@ -49,8 +49,8 @@ pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<
     Ok(Exit::Done)
 }
 
-/// The memory of whoever serves a disk must not be paged out to that very disk. Where it may not be locked
-/// the cache serves none the less, and that is said.
+/// Locks the memory of this process, because the server of a disk must not be paged out to that disk. If
+/// locking is not permitted, the cache serves nevertheless, and that is reported.
 fn stay_in_memory() {
     use rustix::mm::{MlockAllFlags, mlockall};
     if let Err(errno) = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE) {

@@ -1,4 +1,4 @@
-//! `plumb cache status` and `plumb cache mode`: how caches are.
+//! `plumb cache status`, `mode` and `tune`: status and settings of caches.
 
 use plumb_caches::{CacheConfig, CacheOrder, CacheStatus, Tuning};
 use plumb_report::Format;
@@ -10,14 +10,14 @@ use crate::arguments::cache::TuningArguments;
 use crate::exit::{self, Exit};
 use crate::terminal;
 
-/// Returns how the cache is: as its server says, or what is known of one that is not served.
+/// Returns the status of a cache, from its server or from its configuration.
 pub(super) fn read(name: &str) -> anyhow::Result<CacheStatus> {
     let config = config(name)?;
     Ok(order(name, &Order::Status)?.unwrap_or_else(|| CacheStatus::unserved(&config)))
 }
 
-/// Returns the status of the cache `name`, or of all caches. What is wrong with one of many does not hide the
-/// others: it is said, and its exit code is the second.
+/// Returns the status of the cache `name`, or of all caches. If one of all fails, its error is printed and
+/// included in the exit code, and the others are still returned.
 pub(super) fn all(name: Option<&str>) -> anyhow::Result<(Vec<CacheStatus>, Exit)> {
     if let Some(name) = name {
         return Ok((vec![read(name)?], Exit::Done));
@@ -32,7 +32,7 @@ pub(super) fn all(name: Option<&str>) -> anyhow::Result<(Vec<CacheStatus>, Exit)
     Ok(found)
 }
 
-/// Returns the exit code for the state of a cache: what is lost, or about to be, is a finding.
+/// Returns the exit code for the state of a cache: data that is lost, or about to be, is a finding.
 fn finding(status: &CacheStatus) -> Exit {
     let failed =
         status.state.as_ref().is_some_and(|state| !["recovering", "serving", "stopped"].contains(&&**state));
@@ -40,7 +40,7 @@ fn finding(status: &CacheStatus) -> Exit {
     if failed || is_lost || status.backing.is_deleted { Exit::Finding } else { finding_of_data(status) }
 }
 
-/// Returns the exit code for the data that a cache alone holds: a finding if not all of it can be read and
+/// Returns the exit code for the data that only a cache holds: a finding if some of it cannot be read or
 /// written back.
 pub(super) fn finding_of_data(status: &CacheStatus) -> Exit {
     let is_unsound = !status.unreadable.is_empty() || !status.damaged.is_empty();
@@ -65,7 +65,7 @@ pub(super) fn run(name: Option<&str>, format: Format) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-/// Changes settings of a cache.
+/// Changes the tuning of a cache.
 pub(super) fn tune(
     name: &str,
     writes_back_soon: bool,
@@ -77,7 +77,7 @@ pub(super) fn tune(
     change(name, &CacheOrder::Tune { tuning: typed.over(before) }, format)
 }
 
-/// Changes the configuration of a cache, and what serves it.
+/// Changes the configuration of a cache, and its server if it is served.
 pub(super) fn change(name: &str, given: &CacheOrder, format: Format) -> anyhow::Result<Exit> {
     let config = config(name)?;
     let status = match order(name, &Order::Own(given.clone()))? {
@@ -91,7 +91,7 @@ pub(super) fn change(name: &str, given: &CacheOrder, format: Format) -> anyhow::
     show(status, format)
 }
 
-/// Shows one cache.
+/// Shows the status of one cache.
 pub(super) fn show(status: CacheStatus, format: Format) -> anyhow::Result<Exit> {
     terminal::show_status(&CacheShown::from(status), format)?;
     Ok(Exit::Done)

@@ -11,9 +11,9 @@ use plumb_dialect::native::Words;
 use crate::arguments::running::{Detail, OwnArguments};
 use crate::files;
 
-/// The difference that is to be found, unless another is typed.
+/// Difference to detect by default.
 const FIND: f64 = 0.03;
-/// Options that say nothing of many hosts.
+/// Options that do not apply to many hosts.
 pub(super) const OF_ONE_MACHINE: [&str; 11] = [
     "against",
     "budget",
@@ -28,7 +28,7 @@ pub(super) const OF_ONE_MACHINE: [&str; 11] = [
     "show-workload",
 ];
 
-/// Returns the option as the help of many hosts shows it: not at all where the command refuses it.
+/// Adapts an option to the help of `plumb fleet compare`, hiding those that the command refuses.
 pub(crate) fn of_hosts(option: Arg) -> Arg {
     match option.get_long() {
         Some("factor") => option.help(
@@ -127,18 +127,18 @@ pub(crate) struct CompareArguments {
 }
 
 impl CompareArguments {
-    /// Returns whether recorded runs are compared, or nothing is run.
+    /// Returns true if recorded runs are compared, or nothing is run.
     pub(crate) fn reads(&self) -> bool {
         self.own.show_workload || self.is_of_records()
     }
 
-    /// Returns whether recorded runs are compared.
+    /// Returns true if recorded runs are compared.
     pub(super) fn is_of_records(&self) -> bool {
         let is_named = self.factor.is_some() || self.a.is_some();
         !self.against.is_empty() || (!is_named && are_recorded(&self.words.targets()))
     }
 
-    /// Returns what an outcome has to hold.
+    /// Returns the terms of the outcome.
     pub(super) fn terms(&self) -> Terms {
         Terms {
             error: 1.0 - self.confidence,
@@ -152,14 +152,15 @@ impl CompareArguments {
         &self.own
     }
 
-    /// Returns how much of the report is shown.
+    /// Returns the options for the level of detail of the report.
     pub(crate) const fn detail(&self) -> Detail {
         self.detail
     }
 }
 
-/// Returns true if there are two targets, and one of them is a run or a result of another program, or could
-/// be by its name: nothing else can be meant, and what is wrong with the other is said when it is read.
+/// Returns true if there are two targets, and at least one is a run or a result of another program, or has
+/// the name of one. Only a comparison of recordings can then be meant; an error in the other is reported when
+/// it is read.
 fn are_recorded(targets: &[String]) -> bool {
     let is_recorded = |name: &String| {
         let path = Path::new(name);

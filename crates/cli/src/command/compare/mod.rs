@@ -1,4 +1,4 @@
-//! `plumb compare`: levels of a factor in interleaved blocks, or runs that were recorded earlier.
+//! `plumb compare`: levels of a factor in interleaved blocks, or recorded runs.
 
 mod arguments;
 mod recorded;
@@ -21,7 +21,7 @@ use crate::command::running::{RunningCommand, exit_of_end};
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::{setting_machine, terminal, traces};
 
-/// Compares what was typed.
+/// Runs the comparison.
 pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     if arguments.is_of_records() {
         return recorded::run(arguments);
@@ -58,11 +58,11 @@ pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     Ok(exit_of_end(&ended).and(exit::of_comparison(&document)))
 }
 
-/// Returns what is requested of blocks that run elsewhere: the question, the scenario of each level, and the
-/// factor where its levels are to be set there.
+/// Returns the parts of a comparison whose blocks run on other hosts: the question, the scenario of each
+/// level, and the factor if its levels must be set there.
 ///
 /// # Errors
-/// A usage error that names what makes no sense.
+/// If an option does not apply; the message names it.
 pub(crate) fn asked(
     arguments: &CompareArguments,
 ) -> anyhow::Result<(Question, Vec<Scenario>, Option<String>)> {
@@ -87,7 +87,7 @@ pub(crate) fn asked(
         return Err(Refusal::new(FailureKind::Usage, problem).into());
     }
     let factor = arguments.factor.as_ref();
-    // A place of each machine is refused before it is looked for on this one.
+    // A path that each host resolves for itself must be refused before this host looks for it.
     let of_hosts = |targets: &[String]| factor.map(|factor| factor.of_hosts(targets)).transpose();
     of_hosts(&[])?;
     let words = arguments.words.clone();
@@ -99,7 +99,7 @@ pub(crate) fn asked(
     Ok((question, scenarios.collect(), set))
 }
 
-/// Returns the profiles, and then the workloads that were typed; without any what the words say.
+/// Returns the profiles and then the typed workloads; without either, the workload of the words.
 fn workloads(arguments: &CompareArguments) -> Result<Vec<Workload<'static>>, Refusal> {
     let mut all = Vec::new();
     for name in &arguments.profile {
@@ -118,7 +118,7 @@ fn workloads(arguments: &CompareArguments) -> Result<Vec<Workload<'static>>, Ref
     Ok(all.into_iter().map(|(name, profile, words)| Workload { name, profile, words, read: &read }).collect())
 }
 
-/// Reads words, over those of a profile if one is named.
+/// Reads words, on top of a profile if one is named.
 fn read(profile: Option<&str>, words: &Words) -> Result<Scenario, TrialError> {
     let scenario = match profile {
         Some(name) => profile::scenario(name, words),
@@ -127,8 +127,7 @@ fn read(profile: Option<&str>, words: &Words) -> Result<Scenario, TrialError> {
     scenario.map_err(trial_error)
 }
 
-/// Returns the experiment that was typed under one of so many workloads, and its targets before a level names
-/// them otherwise.
+/// Returns the experiment for one of `workloads` workloads, and its targets before a level renames them.
 fn experiment(
     arguments: &CompareArguments,
     workload: &Workload<'_>,
@@ -174,7 +173,7 @@ fn experiment(
     Ok((experiment, targets))
 }
 
-/// Builds the chapter of an experiment, with the request to its trial.
+/// Builds the chapter of an experiment with the request for its trial.
 fn chapter(
     workload: &Workload<'_>,
     experiment: Experiment,
@@ -185,7 +184,8 @@ fn chapter(
     Ok(Chapter { name: workload.name.clone(), experiment, request })
 }
 
-/// Returns the setting of the levels on the machine: for all workloads, which are on the same targets.
+/// Returns the setting of the levels on this machine, common to all workloads, which must have the same
+/// targets.
 fn setting(
     arguments: &CompareArguments,
     targets: &[Vec<String>],
@@ -208,7 +208,7 @@ fn setting(
     Err(Refusal::new(FailureKind::Usage, problem).into())
 }
 
-/// Returns a failure as those of comparisons are given.
+/// Converts a failure into an error of a trial.
 fn trial_error(failure: impl Into<anyhow::Error>) -> TrialError {
     let failure = failure.into();
     TrialError::new(exit::kind_of(&failure), format!("{failure:#}"))

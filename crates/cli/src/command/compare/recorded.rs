@@ -1,4 +1,4 @@
-//! `plumb compare RUN... --against RUN...`: runs that were recorded earlier.
+//! `plumb compare RUN... --against RUN...`: comparison of recorded runs.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::exit::{self, Exit, Refusal, refuse_if, usage};
 use crate::surroundings::{argv, out, time_of_day};
 use crate::terminal;
 
-/// Compares the runs that are named in the place of targets.
+/// Compares the runs named in place of targets.
 pub(super) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     let mut runs: Vec<PathBuf> = arguments.words.targets().iter().map(PathBuf::from).collect();
     let mut against = arguments.against.clone();
@@ -57,7 +57,7 @@ fn open(runs: &[PathBuf]) -> Result<Vec<(String, RunDocument)>, Refusal> {
     runs.iter().map(one).collect()
 }
 
-/// Returns the names of runs as that of a level.
+/// Returns the names of runs, joined to the name of a level.
 fn joined(runs: &[(String, RunDocument)]) -> String {
     let last =
         |name: &String| Path::new(name).file_name().map_or(name.clone(), |name| name.display().to_string());

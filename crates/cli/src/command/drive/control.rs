@@ -1,4 +1,4 @@
-//! Orders to drives that are being served, and what they answer.
+//! Orders to served drives, and their answers.
 
 use anyhow::Context as _;
 use plumb_block::{FailureKind, in_one_line};
@@ -42,12 +42,12 @@ pub(super) fn run(command: &DriveCommand, format: Format) -> anyhow::Result<Exit
     Ok(Exit::Done)
 }
 
-/// Returns the exit code for the state of a drive: contents that go with its server are a finding.
+/// Returns the exit code for the state of a drive: contents that are lost when its server ends are a finding.
 const fn finding(status: &DriveStatus) -> Exit {
     if status.is_medium_deleted { Exit::Finding } else { Exit::Done }
 }
 
-/// Takes away what a killed process has left of its drive.
+/// Removes the leftovers of a killed server.
 fn clear_up(name: &str, format: Format) -> anyhow::Result<()> {
     let directory = places::run();
     if let Some(why) = attach::sweep_of(name)? {
@@ -65,7 +65,8 @@ fn clear_up(name: &str, format: Format) -> anyhow::Result<()> {
     terminal::show_status(&gone, format)
 }
 
-/// Returns the moment as a drive reads it; checked here, where a mistake is one of the command line.
+/// Returns the time of the cut in the syntax of a drive. It is checked here so that a mistake is a usage
+/// error.
 fn when(cut: &CutArguments) -> anyhow::Result<String> {
     let at_write = cut.at_write.map(|number| format!("write={number}"));
     let at_flush = cut.at_flush.map(|number| format!("flush={number}"));
@@ -92,7 +93,7 @@ fn of_fault(arguments: &FaultArguments) -> anyhow::Result<DriveOrder> {
     Ok(DriveOrder::Fault { fault: fault.clone() })
 }
 
-/// Returns all drives of this user; those whose process is gone are named on stderr.
+/// Shows all drives of this user. Drives that do not answer are reported on stderr.
 fn all(format: Format) -> anyhow::Result<Exit> {
     let directory = places::run();
     let mut drives: Vec<DriveStatus> = Vec::new();

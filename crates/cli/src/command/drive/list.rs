@@ -1,4 +1,4 @@
-//! `plumb drive list`: the models that are shipped.
+//! `plumb drive list`: the built-in models.
 
 use plumb_report::Format;
 use plumb_report::document::drive::DriveList;

@@ -1,11 +1,11 @@
-//! Model of a simulated drive, as it is typed.
+//! Parsing of the model of a simulated drive.
 
 use plumb_block::FailureKind;
 use plumb_sim::model::{Model, ModelError, TypedError, TypedModel};
 
 use crate::exit::Refusal;
 
-/// Returns the model of this name, or in this file, with the parameters that are typed behind it.
+/// Returns the model of this name or file, with the parameters that follow it.
 pub(super) fn model(typed: &str) -> anyhow::Result<Model> {
     let named: TypedModel =
         typed.parse().map_err(|error: TypedError| Refusal::because(FailureKind::Usage, error))?;

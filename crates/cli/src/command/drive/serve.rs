@@ -1,4 +1,4 @@
-//! `plumb drive serve`: a drive that is served until it is detached or this is interrupted.
+//! `plumb drive serve`: serves a drive until it is detached or the command is interrupted.
 
 use std::path::Path;
 
@@ -68,7 +68,7 @@ pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<
     Ok(Exit::Done)
 }
 
-/// Returns the capacity, in whole blocks.
+/// Returns the capacity, a multiple of the logical block.
 fn size(arguments: &ServeArguments, model: &Model) -> anyhow::Result<Bytes> {
     let block = model.geometry.logical_block.0;
     let Some(typed) = arguments.size else { return Ok(model.geometry.default_size.0.round_down(block)) };
@@ -81,7 +81,7 @@ fn size(arguments: &ServeArguments, model: &Model) -> anyhow::Result<Bytes> {
     Ok(whole)
 }
 
-/// Returns the file where what is durable is kept; `None` if that is memory.
+/// Opens the file that holds the durable data; `None` if memory holds it.
 fn medium(
     arguments: &ServeArguments,
     model: &Model,

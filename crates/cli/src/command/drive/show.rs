@@ -1,4 +1,4 @@
-//! `plumb drive show`: what a model is made of, and what it does beside what is published.
+//! `plumb drive show`: parameters of a model, and its figures beside published ones.
 
 use plumb_report::Format;
 use plumb_report::document::drive::DriveModel;

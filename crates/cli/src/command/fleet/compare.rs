@@ -1,5 +1,5 @@
-//! `plumb fleet compare`: each block is a load on all hosts at once, and its value is of all of them
-//! together.
+//! `plumb fleet compare`: comparison on many hosts. Each block is a load on all hosts at once, and its value
+//! is that of all hosts together.
 
 use clap::Args;
 use plumb_fleet::HostComparison;
@@ -31,7 +31,7 @@ pub(super) struct FleetCompareArguments {
     compare: compare::CompareArguments,
 }
 
-/// Runs the blocks and judges them.
+/// Runs the blocks, and judges them.
 pub(super) fn run(arguments: &FleetCompareArguments) -> anyhow::Result<Exit> {
     let (question, scenarios, factor) = compare::asked(&arguments.compare)?;
     let own = arguments.compare.own();

@@ -1,4 +1,4 @@
-//! Beginning and end of the recording of many hosts.
+//! Start and end of the recording of a fleet.
 
 use plumb_block::in_one_line;
 use plumb_fleet::merge;
@@ -13,7 +13,7 @@ use crate::strictness::Strictness;
 use crate::surroundings::{argv, time_of_day};
 use crate::terminal;
 
-/// Ends the recording with what the hosts answered, and shows it.
+/// Completes the recording with the answers of the hosts, and shows it.
 pub(super) fn conclude(
     recording: Recording,
     mut answers: Vec<merge::Answer<'_>>,
@@ -30,12 +30,13 @@ pub(super) fn conclude(
     Ok(exit.and(exit::of_fleet(&recording.document, strictness)))
 }
 
-/// Returns the command that is recorded, which begins now.
+/// Returns the command for the recording, starting now.
 pub(super) fn begun_now() -> Command {
     Command::new(argv(), time_of_day())
 }
 
-/// Returns how a command ends whose recording `ended` so. What is wrong with it is said, also in the result.
+/// Returns the exit code for a recording that `ended` this way. An error is printed, and added to the notes
+/// of the result.
 pub(super) fn exit_of_recording(
     ended: plumb_measure::Result<()>,
     notes: &mut Vec<String>,

@@ -1,4 +1,4 @@
-//! `plumb fleet load`: a workload on all hosts at the same time.
+//! `plumb fleet load`: a workload on all hosts simultaneously.
 
 use clap::Args;
 use plumb_dialect::native::{Words, write};
@@ -33,7 +33,7 @@ pub(super) struct LoadArguments {
     detail: Detail,
 }
 
-/// Runs the load, on more and more hosts if that was asked for.
+/// Runs the load, on increasing numbers of hosts if requested.
 pub(super) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
     let scenario = meaning(&arguments.words)?.scenario;
     if arguments.own.show_workload {
@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
     conclude(recording, answers, format, arguments.detail.style(), arguments.own.strictness)
 }
 
-/// Returns the load of a host, without its words.
+/// Returns the task of a host, without its words.
 pub(super) fn load_of(own: &OwnArguments) -> LoadTask {
     let OwnArguments { overwrite, destroy, remove_after, .. } = own.clone();
     LoadTask { overwrite, destroy, remove_after, ..LoadTask::default() }

@@ -1,4 +1,4 @@
-//! `plumb fleet`: loads, checks and surveys on many hosts, through the launcher that the site already has.
+//! `plumb fleet`: loads, comparisons, checks and surveys on many hosts, through the launcher of the site.
 
 mod compare;
 mod ending;
@@ -86,7 +86,7 @@ pub(crate) fn run(arguments: &FleetArguments) -> anyhow::Result<Exit> {
     }
 }
 
-/// Runs a command of plumb on each host, which takes these arguments and prints a document of this schema.
+/// Runs a command of plumb on each host. `T` has its arguments, and `schema` is that of its document.
 fn run_command<T: Args>(words: &[&str], schema: &str, typed: &CommandArguments) -> anyhow::Result<Exit> {
     let command = |host: &str| -> Vec<String> {
         let own = words.iter().map(|word| (*word).to_owned()).chain(["--json".to_owned()]);
@@ -102,7 +102,7 @@ fn run_command<T: Args>(words: &[&str], schema: &str, typed: &CommandArguments) 
     let printed = PrintFormat { json: typed.printed.json || as_json, ..typed.printed.clone() };
     let format = printed.format(Kind::Fleet)?;
     let mut session = typed.reach.session(&typed.recording)?;
-    // Words that no host could accept are reported before any host is contacted.
+    // Invalid words are reported before a host is contacted.
     for host in &session.names {
         parse::<T>(command(host))?;
     }
@@ -119,8 +119,8 @@ fn run_command<T: Args>(words: &[&str], schema: &str, typed: &CommandArguments) 
     conclude(recording, answers, format, typed.detail.style(), typed.strictness)
 }
 
-/// Returns an option of this command among the words of each host, where it would mean nothing. `--json` is
-/// taken from there, too.
+/// Returns an option of this command that was typed among the words of the hosts, where it has no effect.
+/// `--json` is accepted there.
 fn misplaced(words: &[String]) -> Option<&String> {
     let own = CommandArguments::augment_args(clap::Command::new("fleet"));
     let is_meant = |word: &str| {

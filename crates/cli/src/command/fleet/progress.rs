@@ -1,4 +1,4 @@
-//! Progress of a fleet while hosts work: lines on stderr, or the live view with a line for each host.
+//! Progress of a fleet: lines on stderr, or a live view with a line per host.
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -13,26 +13,26 @@ use plumb_text::printable;
 
 use crate::terminal;
 
-/// Display of the progress of a fleet.
+/// Display of the progress.
 #[derive(Default)]
 pub(super) struct Progress {
     live: Option<Live>,
     expected: Option<Nanos>,
     rates: Rates,
     news: News,
-    /// Further remarks, in the live view.
+    /// Remarks for the live view.
     remarks: Vec<String>,
 }
 
 impl Progress {
-    /// Creates the display for a load that takes `expected`: a live view if it is wanted and there is a
-    /// terminal for it, which can `stop` it.
+    /// Creates the display for a load that takes `expected`: a live view if one is wanted and there is a
+    /// terminal, whose user can set `stop`.
     pub(super) fn of_load(wants_view: bool, expected: Option<Nanos>, stop: &Arc<AtomicBool>) -> Self {
         Self { live: Live::if_wanted(wants_view, "plumb fleet load", stop), expected, ..Self::default() }
     }
 
-    /// Shows the hosts, and says a trouble at once; under a live view in its remarks, and again when that has
-    /// ended.
+    /// Shows the hosts, and reports a trouble at once: on stderr, or in the remarks of the live view and
+    /// again after its end.
     pub(super) fn look(&mut self, controller: &Controller, now: Nanos, trouble: Option<&str>) {
         if let Some(live) = &mut self.live {
             if let Some(line) = trouble {
@@ -49,7 +49,7 @@ impl Progress {
         lost.chain(summary).chain(trouble).for_each(|line| terminal::say(&format!("plumb: {line}")));
     }
 
-    /// Gives the terminal back.
+    /// Restores the terminal.
     pub(super) fn end(self) {
         if let Some(mut live) = self.live {
             live.on(&Event::Over);

@@ -1,4 +1,4 @@
-//! Options that say how hosts are reached.
+//! Options for reaching hosts.
 
 use clap::Args;
 use plumb_block::{FailureKind, Nanos};
@@ -55,12 +55,12 @@ pub(super) struct Reach {
 }
 
 impl Reach {
-    /// Creates the agents that are reached so; none is started yet.
+    /// Creates the session, without starting agents.
     ///
     /// # Errors
-    /// If what was typed makes no sense.
+    /// If an option is invalid.
     pub(super) fn session(&self, recording: &RecordingArguments) -> anyhow::Result<Session> {
-        // Words of the launcher may hold secrets: they are not repeated.
+        // The launcher may contain secrets, so the message does not repeat it.
         let unreadable = || Refusal::new(FailureKind::Usage, "--launcher: a quote has no end");
         let reach = plumb_fleet::Reach {
             names: hosts::of_argument(&self.hosts, &files::read).map_err(usage)?,

@@ -1,4 +1,4 @@
-//! `plumb observe compare`: two recorded observations.
+//! `plumb observe compare`: comparison of two recorded observations.
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ pub(crate) struct CompareArguments {
     detail: Detail,
 }
 
-/// Sets them side by side.
+/// Compares the observations.
 pub(super) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     let format = arguments.printed.format(Kind::Status)?;
     let (before, after) = (recorded(&arguments.before)?, recorded(&arguments.after)?);

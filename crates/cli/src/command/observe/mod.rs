@@ -1,4 +1,4 @@
-//! `plumb observe`: what other programs ask of devices, and how long they wait for their data to be durable.
+//! `plumb observe`: the requests of other programs to devices, and their waits for syncs.
 
 mod compare;
 mod recorded;
@@ -42,9 +42,9 @@ use crate::strictness::Strictness;
 use crate::surroundings::{argv, out, time_of_day};
 use crate::{stop, terminal};
 
-/// Duration of an observation if none is given.
+/// Default duration of an observation.
 const DURATION: Nanos = Nanos(30_000_000_000);
-/// Opening words of notes on the workload.
+/// Prefix of notes on the workload.
 const AS_WORKLOAD: &str = "As a workload: ";
 
 /// Arguments of `plumb observe`.
@@ -151,13 +151,13 @@ enum Action {
 }
 
 impl ObserveArguments {
-    /// Returns whether recorded observations are shown, and nothing is traced.
+    /// Returns true if a recording is shown, and nothing is traced.
     pub(crate) fn reads(&self) -> bool {
         self.action.is_some() || self.from.is_some()
     }
 }
 
-/// Observes what was typed.
+/// Observes the typed target.
 pub(crate) fn run(arguments: &ObserveArguments) -> anyhow::Result<Exit> {
     if let Some(Action::Compare(compare)) = &arguments.action {
         return compare::run(compare);
@@ -168,7 +168,7 @@ pub(crate) fn run(arguments: &ObserveArguments) -> anyhow::Result<Exit> {
         return Err(Refusal::new(FailureKind::Usage, problem).into());
     }
     let strictness = Strictness { strict: arguments.strict };
-    // A target that cannot be had is refused before anything is observed.
+    // An unusable target of the workload is refused before the observation.
     let wanted_workload = arguments.workload.as_deref().map(destination).transpose()?;
     let wanted_workload = wanted_workload.as_ref();
     if let Some(run) = &arguments.from {
@@ -207,7 +207,7 @@ pub(crate) fn run(arguments: &ObserveArguments) -> anyhow::Result<Exit> {
     Ok(exit::of_observation(&document, strictness))
 }
 
-/// Observes; requests go into the directory, if they are to be kept.
+/// Observes; if requests are kept, they are written into the directory.
 fn observed(
     arguments: &ObserveArguments,
     target: &Target,
@@ -273,7 +273,7 @@ fn observed(
     let mut document = document.map_err(|error| Refusal::because(FailureKind::NotMeasured, error))?;
     document.exposures = exposures.finish(clock.now(), &Servers);
     match (file, kept) {
-        // Nothing could be put into it.
+        // Counters have no single requests, so the file is empty.
         (Some(_), Some(path)) if document.source == Source::Counters => std::fs::remove_file(path)?,
         (Some(mut file), _) => file.flush()?,
         _ => {}
@@ -281,17 +281,17 @@ fn observed(
     Ok(document)
 }
 
-/// Opens the target that a workload is made for.
+/// Opens the target of a workload.
 ///
 /// # Errors
-/// A usage error if it is not a name; what hinders if it cannot be opened.
+/// If the name is invalid, or the target cannot be opened.
 fn destination(name: &str) -> anyhow::Result<Destination> {
     let opened = open_to_read(Name::parse(name)?)?;
     let takes_trims = opened.device.info().discard_max > Bytes(0);
     Ok(Destination { name: name.to_owned(), size: opened.size, takes_trims })
 }
 
-/// Puts the workload of the first device that was asked for something into the document, for `target`.
+/// Adds a workload for `target` to the document, derived from the first device with requests.
 fn put_workload(document: &mut ObservationDocument, target: &Destination) {
     let of = |device: &ObservedDevice| workload::scenario(device, document.seconds, target);
     if let Some((scenario, notes)) = document.devices.iter().find_map(of) {
@@ -301,7 +301,7 @@ fn put_workload(document: &mut ObservationDocument, target: &Destination) {
     }
 }
 
-/// Prints the workload for `target`, if one is given, or else the observation.
+/// Prints the workload for `target` if there is one, otherwise the observation.
 fn show(
     document: &mut ObservationDocument,
     arguments: &ObserveArguments,
@@ -320,7 +320,7 @@ fn show(
     terminal::show(&*document, arguments.printed.format(Kind::Observation)?, arguments.detail.style())
 }
 
-/// Returns how far it is.
+/// Returns the progress as text.
 fn words(elapsed: Nanos, of_all: &str, so_far: SoFar) -> String {
     let lost = if so_far.lost > 0 { format!(", {} lost", count(so_far.lost)) } else { String::new() };
     format!(

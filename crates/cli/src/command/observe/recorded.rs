@@ -1,4 +1,4 @@
-//! Observation that was recorded.
+//! Recorded observations.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::exit::{Refusal, usage};
 /// Opens a recorded observation.
 ///
 /// # Errors
-/// A usage error if it is none.
+/// If the run is not an observation.
 pub(super) fn recorded(run: &Path) -> Result<ObservationDocument, Refusal> {
     let none =
         || Refusal::new(FailureKind::Usage, format!("{} is not a recorded observation", run.display()));

@@ -1,5 +1,5 @@
-//! `plumb observe --serve`: an observation that goes on, as metrics of Prometheus and as a document of the
-//! slowest events.
+//! `plumb observe --serve`: a continuous observation, served as Prometheus metrics and as a JSON document of
+//! the slowest events.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,33 +20,33 @@ use plumb_targets::Servers;
 use crate::exit::{Exit, Refusal, usage};
 use crate::{stop, terminal};
 
-/// Media type of the text format (prometheus.io, "Exposition formats").
+/// Media type of the Prometheus text format (prometheus.io, "Exposition formats").
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// Columns of a time before a line, and of the blank behind it.
+/// Width of the time before a line, with the space after it.
 const TIME_COLUMNS: usize = 14;
-/// Body of the page `/`.
+/// Body of the index page `/`.
 const INDEX: &str = "plumb observe\n\n/metrics  metrics of Prometheus\n/slow     the slowest events of the last ten minutes (JSON)\n";
 
-/// Figures beside those of the meter.
+/// Data beside that of the meter.
 #[derive(Debug, Default)]
 struct Beside {
     so_far: SoFar,
     exposures: Vec<ObservedExposure>,
 }
 
-/// Observation that is served.
+/// Parameters of a served observation.
 pub(super) struct ServedObservation<'a> {
-    /// Devices and whose syncs.
+    /// Devices, and processes whose syncs are observed.
     pub(super) target: &'a Target,
-    /// True if the calls that make data durable are observed.
+    /// True if sync calls are observed.
     pub(super) syncs: bool,
-    /// Duration from which on an event is told on stderr.
+    /// Duration from which an event is reported on stderr.
     pub(super) slow: Option<Nanos>,
-    /// Loss that a power cut would cause.
+    /// Measurement of the data that a power cut would lose.
     pub(super) exposures: Exposures,
 }
 
-/// Observes and serves until a signal comes.
+/// Observes and serves until a signal.
 pub(super) fn run(address: &ListenAddress, served: ServedObservation<'_>) -> anyhow::Result<Exit> {
     let ServedObservation { target, syncs, slow, mut exposures } = served;
     let listener = address.listen().map_err(usage)?;
@@ -70,11 +70,11 @@ pub(super) fn run(address: &ListenAddress, served: ServedObservation<'_>) -> any
             ));
         }
         exposures.look(elapsed, &Servers);
-        let mut beside = held(&beside);
+        let mut beside = locked(&beside);
         beside.so_far = so_far;
         beside.exposures = exposures.observed();
         drop(beside);
-        let events = held(&meter).take_slow(clocks());
+        let events = locked(&meter).take_slow(clocks());
         events.iter().for_each(|event| terminal::say(&dated_slow_line(event)));
     };
     let mut lost = |error: &WritebackError| terminal::say(&dated_lost_line(error));
@@ -95,15 +95,14 @@ pub(super) fn run(address: &ListenAddress, served: ServedObservation<'_>) -> any
     Ok(Exit::Done)
 }
 
-/// Returns a slow event with the time of its end, in one line; in two on a terminal that is too narrow for
-/// it.
+/// Returns a slow event with the time of its end, in one line; on a terminal that is too narrow, in two.
 pub(super) fn dated_slow_line(event: &SlowEvent) -> String {
     let style = terminal::style_of_stderr();
     let columns = style.is_terminal.then(|| style.width.saturating_sub(TIME_COLUMNS));
     dated(event.ended_at, &slow_line(event, columns))
 }
 
-/// Returns a lost write in one line with the time at which it is told.
+/// Returns a lost write with the present time, in one line.
 pub(super) fn dated_lost_line(error: &WritebackError) -> String {
     dated(clocks().unix_seconds, &lost_line(error))
 }
@@ -113,7 +112,7 @@ fn dated(unix_seconds: f64, line: &str) -> String {
     format!("{} {line}", time.strftime("%H:%M:%S%.3fZ"))
 }
 
-/// Returns how the clocks stand.
+/// Returns the present readings of the clocks.
 pub(super) fn clocks() -> ClockReading {
     ClockReading { monotonic: MonotonicClock.now(), unix_seconds: unix_time().as_secs_f64() }
 }
@@ -121,15 +120,15 @@ pub(super) fn clocks() -> ClockReading {
 fn page(path: &str, meter: &Mutex<Meter>, beside: &Mutex<Beside>) -> Option<HttpPage> {
     match path {
         "/metrics" => {
-            let beside = held(beside);
-            let mut seen = held(meter).observation(beside.so_far);
+            let beside = locked(beside);
+            let mut seen = locked(meter).observation(beside.so_far);
             seen.exposures.clone_from(&beside.exposures);
             drop(beside);
             seen.cpu_seconds = cpu_seconds();
             Some(HttpPage { content_type: METRICS, body: prometheus::live_observation(&seen) })
         }
         "/slow" => {
-            let slowest = held(meter).slowest(clocks());
+            let slowest = locked(meter).slowest(clocks());
             let body = serde_json::to_string(&slowest).ok()?;
             Some(HttpPage { content_type: "application/json", body: body + "\n" })
         }
@@ -138,12 +137,12 @@ fn page(path: &str, meter: &Mutex<Meter>, beside: &Mutex<Beside>) -> Option<Http
     }
 }
 
-/// Returns what several threads use: counts stay true whatever happened to another thread.
-fn held<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Locks shared data even if a thread panicked while holding it: the counts remain valid.
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the processor time of this process, in seconds.
+/// Returns the CPU time of this process in seconds.
 fn cpu_seconds() -> f64 {
     let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     spent.tv_sec as f64 + spent.tv_nsec as f64 / 1e9

@@ -1,4 +1,4 @@
-//! The live view of an observation: `--tui` on a terminal.
+//! Live view of an observation: `--tui`.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,7 +9,7 @@ use plumb_observe::Look;
 use plumb_report::observation_standing;
 use plumb_report::tui::{Live, LiveTarget};
 
-/// How often it is drawn again.
+/// Interval between two updates.
 const DRAW_EVERY: Nanos = Nanos::millis(500);
 
 pub(super) struct View {
@@ -18,14 +18,14 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Takes over the terminal, if a view is wanted and there is one.
+    /// Opens the view, if one is wanted and there is a terminal.
     pub(super) fn open(is_wanted: bool, duration: Nanos, stop: &Arc<AtomicBool>) -> Option<Self> {
         let mut live = Live::if_wanted(is_wanted, "plumb observe", stop)?;
         live.phase(0, &Phase::Measuring, Some(duration));
         Some(Self { live, next: Nanos::ZERO })
     }
 
-    /// Shows what was seen until now, if it is time.
+    /// Shows the observation until now, if an update is due.
     pub(super) fn show(&mut self, elapsed: Nanos, look: &mut Look<'_>) {
         if elapsed < self.next {
             return;

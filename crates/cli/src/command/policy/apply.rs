@@ -1,4 +1,4 @@
-//! `plumb policy apply`: a plan, carried out.
+//! `plumb policy apply`: execution of a plan.
 
 use std::sync::atomic::AtomicBool;
 
@@ -45,8 +45,7 @@ fn all_refused(plan: &Plan) -> anyhow::Error {
     Refusal::new(FailureKind::Refused, message).into()
 }
 
-/// Carries a job out, prints what became of it, and says how it ended: by what was read back, and by nothing
-/// else.
+/// Executes a job, prints its report, and returns the exit code, which depends only on the states read back.
 pub(super) fn told(
     machine: &Machine,
     job: Job<'_>,
@@ -66,8 +65,8 @@ pub(super) fn told(
     Ok(outcome.report.failure().map_or(Exit::Done, Exit::from))
 }
 
-/// Returns where the journal cannot be kept nothing is changed: the first write to it comes before the first
-/// change.
+/// Converts an error. If the journal cannot be created, nothing was changed, because the journal is written
+/// before the first change.
 fn refused_or_failed(error: PolicyError, carrying: &Carrying) -> anyhow::Error {
     match error {
         PolicyError::Journal(JournalError::File(FileError { operation: "make", .. })) => {

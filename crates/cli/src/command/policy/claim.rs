@@ -1,4 +1,4 @@
-//! `plumb policy claim`: an administrator's word that a cache survives a power cut.
+//! `plumb policy claim`: the claim of an administrator that a cache survives a power cut.
 
 use std::path::Path;
 
@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &ClaimArguments) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Records the word, and reads the disk again with it.
+/// Records the claim, and reads the disk again with it.
 pub(super) fn give(machine: &mut Machine, arguments: &ClaimArguments) -> anyhow::Result<RecordedClaim> {
     let (Some(who), Some(until), Some(reason)) = (&arguments.by, arguments.until, &arguments.reason) else {
         return Err(Refusal::new(FailureKind::Usage, "a claim needs --by, --until and --reason").into());

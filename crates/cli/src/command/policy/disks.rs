@@ -1,4 +1,4 @@
-//! Disks as they are named on the command line, with devices that the kernel does not know.
+//! Disks named on the command line, including devices that are unknown to the kernel.
 
 use plumb_block::FailureKind;
 use plumb_cache::Mode;
@@ -12,11 +12,11 @@ use plumb_targets::{OpenedTarget, open_foreign};
 use crate::arguments::policy::Chosen;
 use crate::exit::Refusal;
 
-/// Returns the disks that were chosen, all where none was named.
+/// Returns the chosen disks; all disks if none is named.
 ///
 /// # Errors
-/// [`FailureKind::Usage`] for a name that stands for nothing and an expression that is not understood;
-/// [`FailureKind::NotMeasured`] where it cannot be known what uses the disks.
+/// [`FailureKind::Usage`] for an unknown name or an invalid expression; [`FailureKind::NotMeasured`] if the
+/// users of the disks cannot be determined.
 pub(super) fn document(machine: &Machine, chosen: &Chosen) -> anyhow::Result<PolicyDocument> {
     let filter = filter(chosen).map_err(PolicyError::from)?;
     let reader = machine.reader().map_err(|unseen| Refusal::because(FailureKind::NotMeasured, unseen))?;
@@ -28,7 +28,7 @@ pub(super) fn document(machine: &Machine, chosen: &Chosen) -> anyhow::Result<Pol
     Ok(document)
 }
 
-/// Returns the view of what was named: also of a simulated drive, or of an export of an NBD server.
+/// Returns the view of a named disk, simulated drive, or export of an NBD server.
 fn shown(reader: &Reader<'_>, name: &str) -> anyhow::Result<DeviceView> {
     match elsewhere(name)? {
         Some(view) => Ok(view),
@@ -36,8 +36,8 @@ fn shown(reader: &Reader<'_>, name: &str) -> anyhow::Result<DeviceView> {
     }
 }
 
-/// Returns the view of what the kernel does not know; `None` if it does. A cache that was made is not opened
-/// for it: it may be served, and opening it would recover its log.
+/// Returns the view of a device that is unknown to the kernel; `None` for a known one. A cache is not opened
+/// for that, because it may be served, and opening it would recover its log.
 fn elsewhere(name: &str) -> anyhow::Result<Option<DeviceView>> {
     if let Some(survey) = plumb_caches::survey(name)? {
         let own = name.strip_prefix("cache:").unwrap_or(name);
@@ -50,7 +50,7 @@ fn elsewhere(name: &str) -> anyhow::Result<Option<DeviceView>> {
     Ok(open_foreign(name.as_ref())?.and_then(view))
 }
 
-/// Refuses what is named with a scheme: it can be shown, and is no disk whose policy could be changed.
+/// Refuses names with a scheme: such a device can be shown, but its policy cannot be changed.
 pub(super) fn are_disks_of_this_machine(names: &[String]) -> anyhow::Result<()> {
     for name in names {
         if let Some(refused) = elsewhere(name)?.and_then(|view| view.refusal) {
@@ -60,7 +60,7 @@ pub(super) fn are_disks_of_this_machine(names: &[String]) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Returns the expression of `--where`.
+/// Returns the parsed expression of `--where`.
 pub(super) fn filter(chosen: &Chosen) -> Result<Option<Selection>, SelectError> {
     chosen.filter.as_deref().map(Selection::parse).transpose()
 }

@@ -1,4 +1,5 @@
-//! `plumb policy enforce`: every disk is brought to its desired state. What the udev rule and the units call.
+//! `plumb policy enforce`: brings every disk to its desired state. Called by the udev rule and the systemd
+//! units.
 
 use std::sync::atomic::AtomicBool;
 
@@ -25,7 +26,7 @@ pub(super) fn run(arguments: &EnforceArguments) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-/// Brings every disk that is here to its desired state.
+/// Brings every present disk to its desired state.
 pub(super) fn enforce(
     machine: &Machine,
     arguments: &EnforceArguments,

@@ -1,4 +1,4 @@
-//! `plumb policy heal`: disks that are sent no flushes although their cache is on.
+//! `plumb policy heal`: repair of disks whose cache is on but which get no flushes.
 
 use plumb_policy::error::PolicyError;
 use plumb_policy::job::Job;
@@ -46,7 +46,7 @@ pub(super) fn run(arguments: &HealArguments) -> anyhow::Result<Exit> {
 pub(super) fn make(machine: &Machine, arguments: &HealArguments) -> anyhow::Result<Plan> {
     let mut chosen = wanted(&arguments.chosen)?;
     if chosen == DiskSelection::All {
-        // Among all disks only those with something wrong are chosen: the others need not be refused.
+        // With `--all`, select only disks that need healing, so that the others are not refused.
         let trapped = machine.reader()?.all().devices.into_iter().filter(needs_healing);
         chosen = DiskSelection::Named(trapped.map(|view| view.name).collect());
     }

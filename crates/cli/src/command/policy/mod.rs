@@ -1,6 +1,7 @@
-//! `plumb policy`: the write caches of disks, read, planned, changed, read back, restored and kept.
+//! `plumb policy`: showing, planning, changing, verifying, restoring and persisting the write caches of
+//! disks.
 //!
-//! `plumb_policy` decides, and `plumb_report` shows; here arguments become questions.
+//! The decisions are in `plumb_policy`, the output in `plumb_report`; this module converts arguments.
 
 mod apply;
 mod claim;
@@ -47,7 +48,7 @@ pub(crate) fn run(arguments: &PolicyArguments) -> anyhow::Result<Exit> {
     })
 }
 
-/// Returns true if the system refused it because this user is not root.
+/// Returns true if the system denied the operation and this user is not root.
 fn is_denied(failure: &anyhow::Error) -> bool {
     let mut causes = failure.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
     causes.any(|error| error.kind() == io::ErrorKind::PermissionDenied)

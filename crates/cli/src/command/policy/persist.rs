@@ -1,4 +1,4 @@
-//! `plumb policy persist`: the state of a disk is to outlast power cycles; and what is known of that.
+//! `plumb policy persist`: keeping the state of a disk over power cycles, and listing the kept states.
 
 use std::path::Path;
 
@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &PersistArguments) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Lists what is kept, and how sure it is. What this boot tells of it is noted.
+/// Lists the kept states with their certainty, and records the evidence of this boot.
 fn list(machine: &Machine, ledger: &mut Ledger, file: &Path, format: Format) -> anyhow::Result<Exit> {
     if ledger.look_at_all(&machine.reader()?) && machine.is_root {
         ledger.save(file).map_err(PolicyError::from)?;

@@ -1,4 +1,4 @@
-//! `plumb policy plan`: what would be changed. Changes nothing.
+//! `plumb policy plan`: plans changes, and changes nothing.
 
 use plumb_block::FailureKind;
 use plumb_policy::error::PolicyError;
@@ -51,7 +51,8 @@ pub(super) fn make(machine: &Machine, arguments: &PlanArguments) -> anyhow::Resu
     Ok(plan::make(&*machine.gateway, &ask)?)
 }
 
-/// Returns the disks that were named. An expression alone chooses among all; nothing at all is a mistake.
+/// Returns the named disks. With only an expression, all disks are candidates; with neither, it is a usage
+/// error.
 pub(super) fn wanted(chosen: &Chosen) -> anyhow::Result<DiskSelection> {
     if !chosen.devices.is_empty() {
         are_disks_of_this_machine(&chosen.devices)?;
@@ -64,7 +65,7 @@ pub(super) fn wanted(chosen: &Chosen) -> anyhow::Result<DiskSelection> {
     Err(Refusal::new(FailureKind::Usage, message).into())
 }
 
-/// A disk that is refused is not what was asked for, whatever becomes of the others.
+/// Returns the exit code for a plan: a refused disk is a refusal, whatever happens to the others.
 pub(super) fn exit_of(plan: &Plan) -> Exit {
     if plan.refused.is_empty() { Exit::Done } else { Exit::Failed(FailureKind::Refused) }
 }

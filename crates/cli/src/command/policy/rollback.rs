@@ -1,4 +1,4 @@
-//! `plumb policy rollback`: back to what was.
+//! `plumb policy rollback`: restores the state before an apply.
 
 use plumb_policy::machine::Machine;
 use plumb_policy::rollback::rollback_in;

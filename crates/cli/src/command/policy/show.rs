@@ -1,4 +1,4 @@
-//! `plumb policy show`: how write caches are.
+//! `plumb policy show`: state of write caches.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<Exit> {
     Ok(exit::of_findings(found).and(if is_at_risk { Exit::Finding } else { Exit::Done }))
 }
 
-/// Reads what a controller's own program said, from a file.
+/// Reads the report of a RAID controller's program from a file.
 fn report(path: &Path) -> anyhow::Result<RaidReport> {
     let shown = path.display();
     let text = files::read(&path.to_string_lossy())

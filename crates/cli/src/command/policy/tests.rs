@@ -1,4 +1,4 @@
-//! Whole commands on disks that are not there: what is changed, what is said, and with which code it ends.
+//! Tests of whole commands on mock disks: changes, output, and exit codes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ fn shown(document: PolicyDocument, is_of_one: bool) -> PolicyShow {
     PolicyShow { document, raid: None, raid_controllers, as_root: true, exchanges: None, is_of_one }
 }
 
-/// Returns the document, which is as its shipped schema says and holds nothing else.
+/// Checks that a document matches its published schema and has no other fields, and returns it as JSON.
 fn validates(name: &str, document: &impl serde::Serialize) -> serde_json::Value {
     let document = serde_json::to_value(document).unwrap();
     Schema::closed(name).assert_holds(&document);

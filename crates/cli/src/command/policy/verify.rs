@@ -1,4 +1,4 @@
-//! `plumb policy verify`: whether disks still are as they were planned to be.
+//! `plumb policy verify`: checks whether disks are still in their planned state.
 
 use std::sync::atomic::AtomicBool;
 
@@ -21,7 +21,7 @@ pub(super) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     let machine = Machine::this(&arguments.shared.claims)?;
     let plan = plan(arguments)?;
     if !machine.is_root {
-        // A drive that may not be queried is not drift.
+        // A drive that cannot be queried must not count as drift.
         let message = "only root may read the state of drives; nothing was verified: run it again as root";
         return Err(Refusal::new(FailureKind::NotMeasured, message).into());
     }

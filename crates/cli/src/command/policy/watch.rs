@@ -1,4 +1,4 @@
-//! `plumb policy watch`: the disks, read again and again.
+//! `plumb policy watch`: reads the disks at intervals.
 
 use std::sync::atomic::Ordering;
 
@@ -15,7 +15,7 @@ use crate::arguments::policy::{Chosen, WatchArguments};
 use crate::exit::Exit;
 use crate::{stop, terminal};
 
-/// One change, as a line of JSON.
+/// Change as a line of JSON.
 #[derive(Serialize)]
 struct Line<'a> {
     schema: &'static str,
@@ -23,13 +23,13 @@ struct Line<'a> {
     change: &'a Change,
 }
 
-/// Watches until it is interrupted, or has looked often enough. That something has changed is a finding.
+/// Watches until interrupted, or for the requested number of readings. Any change is a finding.
 pub(super) fn run(arguments: &WatchArguments) -> anyhow::Result<Exit> {
     let json = arguments.shared.printed.format(Kind::Events)? == Format::Json;
     let reads = [arguments.shared.claims.clone()];
     let output = arguments.writing.only(arguments.prometheus_file.as_ref(), &reads)?;
     let stop = stop::on_signals()?;
-    // Names that stand for nothing are a mistake now, and disks that are gone later.
+    // An unknown name is an error at the start; later it is a disk that was removed.
     let machine = || Machine::this(&arguments.shared.claims);
     let first = document(&machine()?, &arguments.chosen)?;
     announce(&first, arguments);
@@ -68,7 +68,7 @@ fn announce(found: &PolicyDocument, arguments: &WatchArguments) {
     ));
 }
 
-/// Returns the disks that are still there.
+/// Reads the disks that are still present.
 fn read(machine: &Machine, chosen: &Chosen) -> anyhow::Result<PolicyDocument> {
     let reader = machine.reader()?;
     let is_there = |name: &&String| reader.one(name).is_ok();

@@ -1,5 +1,5 @@
-//! `plumb prove app`: an application recorded, every state that a power cut may leave explored, and what was
-//! found.
+//! `plumb prove app`: records an application, explores every state that a power cut may leave, and reports
+//! the failures.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -246,7 +246,7 @@ pub(crate) struct AppArguments {
     pub(super) recorded_in: RecordingArguments,
 }
 
-/// Records or reads a recording, explores it, and reports.
+/// Records the application or reads a recording, explores it, and reports.
 pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
     let format = typed.printed.format(Kind::Proof)?;
     let (style, writing) = (typed.detail.style(), typed.writing);
@@ -266,7 +266,7 @@ pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
     Ok(exit::of_proof(&document))
 }
 
-/// Returns the files that the command reads, of those that are named.
+/// Returns the named files that the command reads.
 fn read_by(typed: &AppArguments) -> Vec<PathBuf> {
     let AppArguments { run, check, recover, read, setup, recording, log_writes, base, .. } = typed;
     let mut files = files_of([run, check, recover, read, setup].into_iter().flatten());
@@ -275,15 +275,15 @@ fn read_by(typed: &AppArguments) -> Vec<PathBuf> {
     files
 }
 
-/// Files that a recording is kept in, beside the run.
+/// Files to which a recording is written, beside the run directory.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Keep<'a> {
     recording: Option<OutputFile<'a>>,
     log_writes: Option<OutputFile<'a>>,
 }
 
-/// Records or reads a recording, keeps it as `keep` says, and explores it. Returns the run, whose result is
-/// not saved yet.
+/// Records the application or reads a recording, writes it to the files in `keep`, and explores it. The
+/// result is not yet saved in the returned run.
 pub(super) fn proved(typed: AppArguments, keep: Keep<'_>) -> anyhow::Result<(ProofRun, ProofDocument)> {
     let (typed, argv_begun) = resumed(typed)?;
     let started_at = time_of_day();
@@ -336,17 +336,17 @@ pub(super) fn proved(typed: AppArguments, keep: Keep<'_>) -> anyhow::Result<(Pro
     Ok((run, document))
 }
 
-/// Returns the arguments with those of the run that is to go on in their place, of all that they do not say
-/// themselves; and the command line with which the run was begun.
+/// Returns the arguments, and the command line that started the run. With `--resume`, the arguments of that
+/// run replace those that cannot be given again.
 fn resumed(typed: AppArguments) -> anyhow::Result<(AppArguments, Vec<String>)> {
     let Some(run) = &typed.resume else { return Ok((typed, argv())) };
     let manifest = plumb_measure::Recording::open(run).map_err(usage)?.manifest;
-    let of_then = match &manifest.argv[..] {
+    let recorded = match &manifest.argv[..] {
         [_, prove, rest @ ..] if prove == "prove" => parse(rest.iter().cloned()).ok(),
         _ => None,
     };
     let problem = || format!("{}: expected the directory of a run of `plumb prove app`", run.display());
-    let of_then = of_then.ok_or_else(|| Refusal::new(FailureKind::Usage, problem()))?;
+    let recorded = recorded.ok_or_else(|| Refusal::new(FailureKind::Usage, problem()))?;
     let arguments = AppArguments {
         recording: Some(recording_of(run, 0)),
         seed: Some(manifest.seed),
@@ -359,12 +359,12 @@ fn resumed(typed: AppArguments) -> anyhow::Result<(AppArguments, Vec<String>)> {
         keep: None,
         keep_log_writes: None,
         log_writes: None,
-        ..of_then
+        ..recorded
     };
     Ok((arguments, manifest.argv))
 }
 
-/// Returns the subject that was typed; of a recording that is read its own is used.
+/// Returns the typed subject; a recording that is read has its own.
 fn subject(typed: &AppArguments) -> Result<SubjectWords, Refusal> {
     let AppArguments { subject, run, recording, log_writes, fs, .. } = typed;
     let command = |run| SubjectWords::Command {
@@ -393,7 +393,7 @@ fn subject(typed: &AppArguments) -> Result<SubjectWords, Refusal> {
     })
 }
 
-/// Checks that what was typed fits together.
+/// Checks that the arguments are compatible with one another.
 fn check(typed: &AppArguments, subject: &SubjectWords) -> anyhow::Result<()> {
     let AppArguments { fs, drive, drive_at, .. } = typed;
     let is_one_drive =
@@ -410,7 +410,7 @@ fn check(typed: &AppArguments, subject: &SubjectWords) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads the work or records it, to be explored; also returns how it can be recorded again if it can.
+/// Reads or makes the recording to be explored. Also returns the means to record again, if that is possible.
 fn work(
     typed: &AppArguments,
     subject: SubjectWords,
@@ -453,7 +453,7 @@ fn options(typed: &AppArguments, cache: Option<CacheOnOneDrive>) -> RecordOption
     }
 }
 
-/// Parses the logical block of a drive: 512 or 4096 bytes.
+/// Parses the size of a logical block: 512 or 4096 bytes.
 fn block_size(typed: &str) -> Result<Bytes, String> {
     let size = typed.parse().ok().filter(|size: &Bytes| [512, 4096].contains(&size.0));
     size.ok_or_else(|| "expected 512 or 4096".to_owned())

@@ -1,4 +1,4 @@
-//! `plumb prove campaign`: many cuts of power, each verified.
+//! `plumb prove campaign`: many power cuts, with a verification after each.
 
 use std::path::PathBuf;
 

@@ -102,7 +102,7 @@ enum Requirement {
     NoFailure,
 }
 
-/// Proves the program, and writes all that a build server reads.
+/// Proves the program, and writes the results for a build server.
 pub(crate) fn run(typed: &CiArguments) -> anyhow::Result<Exit> {
     let format = typed.printed.format(Kind::Proof)?;
     let accepted = typed.baseline.as_deref().map(accepted).transpose()?.unwrap_or_default();
@@ -136,18 +136,18 @@ pub(crate) fn run(typed: &CiArguments) -> anyhow::Result<Exit> {
     Ok(ended(typed.require, &document))
 }
 
-/// Returns the files that the command reads, of those that are named.
+/// Returns the named files that the command reads.
 fn read_by(typed: &CiArguments) -> Vec<PathBuf> {
     let line = typed.command.join(" ");
     let lines = [&line].into_iter().chain(&typed.setup).chain(&typed.check).chain(&typed.read);
     files_of(lines).into_iter().chain(typed.baseline.clone()).collect()
 }
 
-/// Returns the arguments of the `plumb prove app` that does the work.
+/// Returns the arguments of the equivalent `plumb prove app`.
 fn app_arguments(typed: &CiArguments) -> Result<AppArguments, Refusal> {
     let line = match &typed.command[..] {
         [line] => line.clone(),
-        // The first word may be named from here, which a quoted one could not be.
+        // `from_here` resolves an unquoted `./PROGRAM` against the current directory.
         [program, rest @ ..] => {
             rest.iter().fold(program.clone(), |line, word| line + " " + &shell_word(word))
         }
@@ -161,7 +161,7 @@ fn app_arguments(typed: &CiArguments) -> Result<AppArguments, Refusal> {
     Ok(app)
 }
 
-/// Returns the file at which failures are annotated: the program if it is named from here.
+/// Returns the file for annotations: the program, if it is a file below the current directory.
 fn annotated(typed: &CiArguments) -> String {
     let first = typed.command.iter().flat_map(|word| word.split_whitespace()).next().unwrap_or_default();
     let program = first.strip_prefix("./").unwrap_or(first);
@@ -169,14 +169,14 @@ fn annotated(typed: &CiArguments) -> String {
     if is_here { program.to_owned() } else { ".".to_owned() }
 }
 
-/// Reads the fingerprints of accepted failures from a file.
+/// Reads the fingerprints of accepted failures from a baseline file.
 fn accepted(path: &Path) -> Result<BTreeSet<String>, Refusal> {
     let text = files::read(&path.to_string_lossy()).map_err(|error| error.to_string());
     let read = text.and_then(|text| baseline::read(&text));
     read.map_err(|why| Refusal::new(FailureKind::Usage, format!("--baseline {}: {why}", path.display())))
 }
 
-/// Says what was written to a baseline, and how to use it.
+/// Returns a message about a baseline that was written, and its use.
 fn written(document: &ProofDocument, path: &Path) -> String {
     let path = path.display();
     match document.failures.iter().filter(|failure| !failure.accepted).count() {
@@ -189,8 +189,8 @@ fn written(document: &ProofDocument, path: &Path) -> String {
     }
 }
 
-/// Returns how the command ends: a failure that is not accepted is a finding, and less than what is required
-/// was not measured.
+/// Returns the exit code: a failure that is not accepted is a finding, and a result below the required one
+/// counts as not measured.
 fn ended(require: Requirement, document: &ProofDocument) -> Exit {
     let is_all_accepted = document.failures.iter().all(|failure| failure.accepted);
     if !document.failures.is_empty() && is_all_accepted {

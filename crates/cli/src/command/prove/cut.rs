@@ -1,4 +1,4 @@
-//! `plumb prove cut`: the power of a program that is recorded for a proof is cut.
+//! `plumb prove cut`: cuts the power of a program that is being recorded for a proof.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) struct CutArguments {
     name: String,
 }
 
-/// Lets the power of a recording be cut by a name until the result is dropped.
+/// Makes the power switch of a recording available under a name, until the result is dropped.
 pub(super) fn named(name: &str, power: &Arc<PowerSwitch>) -> Result<NamedRecording, Refusal> {
     let sockets = places::proof_sockets(&places::run());
     NamedRecording::begin(&sockets, name, power).map_err(|error| match error {

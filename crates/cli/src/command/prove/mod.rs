@@ -1,4 +1,4 @@
-//! `plumb prove`: what survives a power cut. One file for each command, with its arguments.
+//! `plumb prove`: proofs of what survives a power cut. One file per command, with its arguments.
 
 mod app;
 mod campaign;
@@ -49,12 +49,12 @@ enum ProveCommand {
 }
 
 impl ProveArguments {
-    /// Returns whether a drive is only read.
+    /// Returns true if a drive is only read.
     pub(crate) fn reads(&self) -> bool {
         matches!(self.command, ProveCommand::Verify(_))
     }
 
-    /// Returns whether it is the work of another command, which runs it.
+    /// Returns true if another command runs this one as a part of its work.
     pub(crate) fn is_part_of_another(&self) -> bool {
         matches!(self.command, ProveCommand::Subject(_))
     }

@@ -1,9 +1,9 @@
-//! Progress of a proof, on stderr.
+//! Progress of a proof on stderr.
 
 use plumb_prove::proof::ExploreProgress;
 use plumb_report::progress::Bar;
 
-/// How far a proof is, with how long the step still takes as far as that can be said.
+/// Progress display, with the remaining time of a step if it is known.
 pub(super) struct ProofProgress {
     bar: Bar,
     doing: String,

@@ -1,4 +1,4 @@
-//! `plumb prove replay`: a failing state again, put before the checker or mounted for a look.
+//! `plumb prove replay`: checks a failing state again, or mounts it.
 
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
@@ -66,17 +66,17 @@ pub(crate) fn run(typed: &ReplayArguments) -> anyhow::Result<Exit> {
     let choice = Choice::from(&failure.minimal);
     match &typed.mount {
         Some(directory) if ready.kept.file_system.is_posix() => copy(&ready, &choice, directory),
-        Some(directory) => look(&ready, &choice, directory, &stop),
+        Some(directory) => mount_and_wait(&ready, &choice, directory, &stop),
         None => {
             if !ready.kept.file_system.is_posix() {
                 private_mounts()?;
             }
-            said(failure, &ready.judge().outcome(&choice)?, format)
+            report(failure, &ready.judge().outcome(&choice)?, format)
         }
     }
 }
 
-/// Returns the failure that was typed, or the first.
+/// Returns the failure of the typed class, or the first one.
 fn chosen<'a>(typed: &ReplayArguments, document: &'a ProofDocument) -> Result<&'a Failure, Refusal> {
     let failures = &document.failures;
     let is_it = |failure: &&Failure| typed.failure.as_deref().is_none_or(|it| it == failure.class.name());
@@ -93,13 +93,13 @@ fn wrong(typed: &ReplayArguments, what: &str) -> Refusal {
     Refusal::new(FailureKind::Usage, format!("{}: {what}", typed.run.display()))
 }
 
-fn said(failure: &Failure, outcome: &Outcome, format: Format) -> anyhow::Result<Exit> {
+fn report(failure: &Failure, outcome: &Outcome, format: Format) -> anyhow::Result<Exit> {
     let class = failure.class.name();
     let (found, words) = match outcome {
         Outcome::Intact => (None, None),
         Outcome::Failed { class, words } => (Some(class.name().to_owned()), Some(words.clone())),
     };
-    // After the second cut the state may fail in any way.
+    // A state after a second cut may fail in any way.
     let any = failure.class == FailureClass::RecoveryNotIdempotent && found.is_some();
     let reproduced = any || found.as_deref() == Some(class);
     let replayed = ProveReplay {
@@ -114,7 +114,7 @@ fn said(failure: &Failure, outcome: &Outcome, format: Format) -> anyhow::Result<
     Ok(if reproduced { Exit::Finding } else { Exit::NOT_MEASURED })
 }
 
-/// Makes the state in a directory, which is empty.
+/// Creates the state in an empty directory.
 fn copy(ready: &ReadyRecording, choice: &Choice, at: &Path) -> anyhow::Result<Exit> {
     let is_empty = std::fs::read_dir(at).is_ok_and(|mut entries| entries.next().is_none());
     let problem = format!("--mount {}: expected an existing, empty directory", at.display());
@@ -125,7 +125,12 @@ fn copy(ready: &ReadyRecording, choice: &Choice, at: &Path) -> anyhow::Result<Ex
 }
 
 /// Mounts the state, and waits.
-fn look(ready: &ReadyRecording, choice: &Choice, at: &Path, stop: &AtomicBool) -> anyhow::Result<Exit> {
+fn mount_and_wait(
+    ready: &ReadyRecording,
+    choice: &Choice,
+    at: &Path,
+    stop: &AtomicBool,
+) -> anyhow::Result<Exit> {
     let problem = format!("--mount {}: expected an existing directory", at.display());
     refuse_if!(!at.is_dir(), Usage, problem);
     let mut held = ready.judge().hold(choice)?;
@@ -140,7 +145,8 @@ fn look(ready: &ReadyRecording, choice: &Choice, at: &Path, stop: &AtomicBool) -
     waited.map(|()| Exit::Done)
 }
 
-/// Waits until Enter is pressed or a signal comes. Without a terminal there may be no line to read.
+/// Waits for Enter or a signal. Without a terminal there may be no line to read, and only a signal ends the
+/// wait.
 fn wait(stop: &AtomicBool) -> anyhow::Result<()> {
     let stdin = std::io::stdin();
     let mut is_open = true;

@@ -1,4 +1,4 @@
-//! `plumb prove subject`: a part of a built-in subject in a process of its own, where it can be traced, or
+//! `plumb prove subject`: a part of a built-in subject in a separate process, so that it can be traced or
 //! lose its power.
 
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub(crate) struct SubjectArguments {
     check: Option<u64>,
 }
 
-/// Does the part that was asked for: the work, if no other.
+/// Executes the requested part; by default the work.
 pub(crate) fn run(arguments: &SubjectArguments) -> anyhow::Result<Exit> {
     let subject = named(&arguments.name)?;
     let place = &arguments.place;

@@ -1,4 +1,4 @@
-//! `plumb prove trace`: which files a program syncs, and what it leaves unsynced.
+//! `plumb prove trace`: the files that a program syncs, and its operations without a sync.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -36,7 +36,7 @@ pub(crate) struct TraceArguments {
     command: Vec<String>,
 }
 
-/// Traces the program, and prints what it leaves unsynced.
+/// Traces the program, and prints its operations without a sync.
 pub(crate) fn run(arguments: &TraceArguments) -> anyhow::Result<Exit> {
     let format = arguments.printed.format(Kind::Status)?;
     let stop = stop::on_signals()?;
@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &TraceArguments) -> anyhow::Result<Exit> {
     if stop.load(Ordering::Acquire) || document.failed_writes == Some(0) || !document.not_seen.is_empty() {
         return Ok(Exit::NOT_MEASURED);
     }
-    // On a drive that fails, a program that ends with an error does what it should.
+    // On a failing drive, a program is right to end with an error.
     if !document.succeeded && !arguments.fail_fsync {
         terminal::say("plumb: the program failed, so this trace does not show what it does when it succeeds");
         return Ok(Exit::NOT_MEASURED);

@@ -1,4 +1,4 @@
-//! `plumb prove verify`: what is there after the cut, compared with what the witness recorded.
+//! `plumb prove verify`: compares a drive after a power cut with the record of the witness.
 
 use clap::Args;
 use plumb_block::{Nanos, Time};
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     Ok(exit_of(&found.level))
 }
 
-/// Returns the exit code of a document of this level.
+/// Returns the exit code for a document of this level.
 pub(super) fn exit_of(level: &str) -> Exit {
     match level {
         "danger" => Exit::Finding,

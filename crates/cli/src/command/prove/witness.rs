@@ -1,4 +1,4 @@
-//! `plumb prove witness`: records what a writer's drive has acknowledged.
+//! `plumb prove witness`: records the acknowledgements of a writer's drive.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `plumb prove writer`: writes to a drive, and tells a witness what it acknowledged.
+//! `plumb prove writer`: writes to a drive, and reports its acknowledgements to a witness.
 
 use clap::Args;
 use plumb_block::{Bytes, Nanos, Time};
@@ -11,10 +11,10 @@ use plumb_witness::{Link, Peer, Plan, RunFacts, Until, WriterEnd, open_target, w
 use crate::exit::{self, Exit};
 use crate::{stop, terminal};
 
-/// The part of a disk that is written where no size is typed.
+/// Largest part of the target that is written by default.
 const SIZE: Bytes = Bytes::mib(1024);
 
-/// How many writes may be issued beyond what the witness has confirmed, or the depth if that is more.
+/// Number of writes that may be issued beyond those confirmed by the witness; at least the depth.
 const WINDOW: u64 = 256;
 
 /// Arguments of `plumb prove writer`.
@@ -136,7 +136,7 @@ pub(crate) fn run(arguments: &WriterArguments) -> anyhow::Result<Exit> {
             return Err(error.into());
         }
     };
-    // The filling lays it out.
+    // The initial filling writes every block, so no separate laying out is needed.
     opened.laid_out();
     terminal::say(&format!("plumb: run {} writes to {}", plan.name(), opened.shown));
     let until = Until { time: arguments.seconds, ..Until::default() };
