@@ -59,9 +59,8 @@ pub fn verify(session: &Session<'_>, plan: &Plan) -> Result<Verification, Invent
     let changed = plan.changes.iter().map(|change| (&change.name, &change.identity, change.goal()));
     let state = plan.asked.state();
     let unchanged = plan.unchanged.iter().filter_map(|disk| {
-        let goal = Goal { state: state.unwrap_or(crate::state::State::On), saved: None };
         // In a plan for a heal, a disk without a trap may have its cache off, which is not a drift.
-        state?;
+        let goal = Goal { state: state?, saved: None };
         Some((&disk.name, disk.identity.as_ref()?, goal))
     });
     let disks = changed
