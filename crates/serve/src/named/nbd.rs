@@ -83,7 +83,6 @@ impl NbdServers {
             name: name.to_owned(),
             description: description.to_owned(),
             device: Arc::clone(device),
-            read_only: false,
         };
         let groups = [(clear, None), (encrypted, encryption.cloned())];
         for (listeners, tls) in groups.into_iter().filter(|(listeners, _)| !listeners.is_empty()) {

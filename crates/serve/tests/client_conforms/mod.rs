@@ -32,7 +32,7 @@ impl Serving {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("s");
         let listener = Listener::unix(&socket).unwrap();
-        let export = Export { name: "disk".to_owned(), description: String::new(), device, read_only: false };
+        let export = Export { name: "disk".to_owned(), description: String::new(), device };
         let server = Server::new(vec![export], server::Options::default()).unwrap();
         let stopper = server.stopper();
         let thread = Some(std::thread::spawn(move || server.serve(vec![listener]).unwrap()));

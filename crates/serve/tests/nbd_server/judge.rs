@@ -13,7 +13,7 @@ use plumb_serve::nbd::wire::{Command, CommandFlags, WireErrno};
 use crate::nbd_server::client::Client;
 use crate::nbd_server::running::{RunningServer, export};
 use crate::nbd_server::staged::StagedServer;
-use crate::nbd_server::wrong::{Mistake, Wrong as WrongDevice};
+use crate::nbd_server::wrong::{Mistake, ReadOnly, Wrong as WrongDevice};
 
 const BLOCK: usize = 512;
 const NONE: CommandFlags = CommandFlags(0);
@@ -51,9 +51,12 @@ impl Scene {
             Some(mistake) => Arc::new(WrongDevice { inner, mistake }),
             None => inner,
         };
-        let mut read_only = export("fixed", Arc::clone(&served));
-        read_only.read_only = mistake != Some(Mistake::ReadOnlyIgnored);
-        let running = RunningServer::start(vec![export("disk", served), read_only], Options::default());
+        let fixed: Arc<dyn Device> = match mistake {
+            Some(Mistake::ReadOnlyIgnored) => Arc::clone(&served),
+            _ => Arc::new(ReadOnly(Arc::clone(&served))),
+        };
+        let exports = vec![export("disk", served), export("fixed", fixed)];
+        let running = RunningServer::start(exports, Options::default());
         Self { device, running, seed }
     }
 

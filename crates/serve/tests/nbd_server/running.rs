@@ -18,7 +18,7 @@ pub(crate) struct RunningServer {
 }
 
 pub(crate) fn export(name: &str, device: Arc<dyn Device>) -> Export {
-    Export { name: name.to_owned(), description: "a test".to_owned(), device, read_only: false }
+    Export { name: name.to_owned(), description: "a test".to_owned(), device }
 }
 
 pub(crate) fn memory(size: Bytes) -> Arc<dyn Device> {

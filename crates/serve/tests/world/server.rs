@@ -99,7 +99,7 @@ impl Machine {
             None => inner,
             Some(planted) => Arc::new(Faulty { inner, planted, read: Arc::default() }),
         };
-        let export = Export { name: "disk".to_owned(), description: String::new(), device, read_only: false };
+        let export = Export { name: "disk".to_owned(), description: String::new(), device };
         let mut options = server::Options::default();
         options.clock = self.time.clock();
         options.depth = 16;

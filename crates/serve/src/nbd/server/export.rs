@@ -14,10 +14,8 @@ pub struct Export {
     pub name: String,
     /// Description for people; may be empty.
     pub description: String,
-    /// Device behind the export.
+    /// Device behind the export. Writes, trims and zeroes are refused if it is read-only.
     pub device: Arc<dyn Device>,
-    /// True if writes, trims and zeroes are refused.
-    pub read_only: bool,
 }
 
 /// Minimum advertised preferred block size: a page of the client.
@@ -49,10 +47,10 @@ impl ServedExport {
                 flags = flags.with(flag);
             }
         };
-        set(Flags::READ_ONLY, self.export.read_only);
-        set(Flags::SEND_WRITE_ZEROES, !self.export.read_only);
-        set(Flags::SEND_FAST_ZERO, !self.export.read_only);
-        set(Flags::SEND_TRIM, !self.export.read_only && info.discard_max > Bytes(0));
+        set(Flags::READ_ONLY, info.is_read_only);
+        set(Flags::SEND_WRITE_ZEROES, !info.is_read_only);
+        set(Flags::SEND_FAST_ZERO, !info.is_read_only);
+        set(Flags::SEND_TRIM, !info.is_read_only && info.discard_max > Bytes(0));
         set(Flags::ROTATIONAL, info.revolution.is_some());
         set(Flags::SEND_DF, is_structured);
         flags

@@ -30,11 +30,11 @@ use pipe::Pipe;
 const SEED: u64 = 0x6e62_6400;
 
 fn exports() -> Exports {
-    let export = |name: &str, read_only| Export {
-        name: name.to_owned(),
-        description: "x".repeat(40),
-        device: Arc::new(SharedMemory(Memory::new(Bytes::mib(1)))),
-        read_only,
+    let export = |name: &str, is_read_only| {
+        let mut memory = Memory::new(Bytes::mib(1));
+        Arc::get_mut(&mut memory).unwrap().info.is_read_only = is_read_only;
+        let device = Arc::new(SharedMemory(memory));
+        Export { name: name.to_owned(), description: "x".repeat(40), device }
     };
     let mut options = Options { depth: 8, memory_max: Bytes::mib(256), ..Options::default() };
     options.clock = Arc::new(VirtualClock::new());

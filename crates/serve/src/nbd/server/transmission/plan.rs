@@ -9,7 +9,6 @@ use crate::nbd::wire::{Command, CommandFlags, PAYLOAD_MAX_BYTES, RequestHeader, 
 pub(super) struct Rules {
     /// Device properties at the start of the session.
     pub(super) info: DeviceInfo,
-    read_only: bool,
     is_structured: bool,
     has_allocation: bool,
 }
@@ -43,7 +42,6 @@ impl Rules {
         let served = &session.served;
         Self {
             info: served.device.device.info(),
-            read_only: served.export.read_only,
             is_structured: session.is_structured,
             has_allocation: session.has_allocation,
         }
@@ -99,7 +97,7 @@ impl Rules {
     }
 
     const fn check_writable(&self) -> Result<(), Refusal> {
-        if self.read_only {
+        if self.info.is_read_only {
             return Err(Refusal { errno: WireErrno::EPERM, why: "the export is read-only" });
         }
         Ok(())
