@@ -337,6 +337,38 @@ fn percentiles_of_the_completion_alone_are_not_those_of_the_operation() {
     assert_eq!((latency.mean, latency.p50, latency.p999), (1910e-9, Some(2024e-9), Some(87.5e-6)));
 }
 
+/// With `disable_slat` and `disable_lat` the same run as above has no other time than the completion's.
+#[test]
+fn times_that_fio_was_told_not_to_take_are_not_replaced_by_others() {
+    let clat = json!({"min": 1000, "max": 87_500, "mean": 1900.0, "stddev": 2100.0, "N": 4096, "percentile": {
+        "50.000000": 2024, "99.000000": 11_584, "99.900000": 87_552}});
+    let none = json!({"min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0});
+    let long = json!({"min": 39_398, "max": 50_400_000, "mean": 235_000.0, "stddev": 503_616.0, "N": 4096});
+    let of = |lat: &Value, slat: &Value, option: &str| {
+        let read = json!({"total_ios": 4096, "io_bytes": 16_777_216, "runtime": 965, "clat_ns": clat, "lat_ns": lat, "slat_ns": slat});
+        let options = json!({"rw": "randread", (option): "1"});
+        one(&result("fio-3.33", &[job(&json!({"read": read, "job options": options}))]))
+    };
+    let document = of(&long, &none, "disable_slat");
+    let latency = document.total.read.latency.unwrap();
+    assert_eq!((latency.mean, latency.p50, latency.p999), (235e-6, None, None));
+    let because = document.total.percentiles_unknown_because.unwrap();
+    assert!(because.contains("the submission takes 233 µs of 235 µs"), "{because}");
+    // A synchronous engine has no submission to time.
+    assert_eq!(of(&long, &none, "direct").total.read.latency.unwrap().p50, Some(2024e-9));
+    let alone = |document: &RunDocument| {
+        document.notes.iter().find(|note| note.contains("those of the completion (clat) alone")).cloned()
+    };
+    let document = of(&none, &long, "disable_lat");
+    assert_eq!(document.total.read.latency.unwrap().p50, Some(2024e-9));
+    let note = alone(&document).unwrap();
+    assert!(note.starts_with("Times of reads") && note.contains("took 235 µs more"), "{note}");
+    assert!(alone(&of(&none, &none, "disable_lat")).is_some());
+    let short = json!({"min": 1, "max": 20, "mean": 10.0, "stddev": 1.0, "N": 4096});
+    assert_eq!(alone(&of(&none, &short, "disable_lat")), None);
+    assert_eq!(alone(&of(&long, &short, "direct")), None);
+}
+
 #[test]
 fn a_percentile_that_is_not_listed_is_not_taken_from_another() {
     if !fio_is_here() {

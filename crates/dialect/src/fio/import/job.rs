@@ -125,6 +125,8 @@ struct JobSides {
 struct Side {
     counted: DirectionFigures,
     seconds: f64,
+    /// What its times leave out, if fio did not time whole operations.
+    without_submission: Option<String>,
 }
 
 /// Reads a job of version `version` of fio. `global` are the options of all jobs.
@@ -148,6 +150,7 @@ pub(super) fn read_job<'a>(job: &Field<'a>, global: &'a Field<'a>, version: &str
     for (what, side) in sides {
         let unknown = side.counted.distribution.as_ref().and_then(|of| of.unknown_because.as_ref());
         notes.extend(unknown.map(|why| format!("Percentiles of {what}: {why}.")));
+        notes.extend(side.without_submission.as_ref().map(|why| format!("Times of {what}: {why}.")));
     }
     if measured.mixed.counted.operations > 0 {
         notes.push(
@@ -181,7 +184,7 @@ pub(super) fn read_job<'a>(job: &Field<'a>, global: &'a Field<'a>, version: &str
 }
 
 fn measured(job: &Field<'_>, options: &Options<'_>, version: &str) -> Result<JobSides, Error> {
-    let side = |name: &str| side(job, name, version);
+    let side = |name: &str| side(job, name, options, version);
     let (mut read, mut write, mut trim, mut mixed) =
         (side("read")?, side("write")?, side("trim")?, side("mixed")?);
     // With both forms (unified_rw_reporting=both) the separate directions are preferred.
@@ -226,25 +229,52 @@ fn check(job: &Field<'_>, of: &Field<'_>, counted: &DirectionFigures) -> Result<
 }
 
 /// Reads a direction.
-fn side(job: &Field<'_>, name: &str, version: &str) -> Result<Side, Error> {
+fn side(job: &Field<'_>, name: &str, options: &Options<'_>, version: &str) -> Result<Side, Error> {
     let of = &job.get(name);
     let operations = of.get("total_ios").count()?.unwrap_or(0);
     let seconds = seconds(of, operations)?;
-    let distribution = times(of, operations)?;
+    let distribution = times(of, operations, options)?;
+    let without_submission = without_submission(of, operations)?;
     let bytes = bytes(of, version, seconds)?;
     let counted = DirectionFigures { operations, bytes, distribution, ..DirectionFigures::default() };
     check(job, of, &counted)?;
-    Ok(Side { counted, seconds })
+    Ok(Side { counted, seconds, without_submission })
 }
 
-/// Returns the latencies from submission (`lat`). By default fio lists percentiles of `clat` only, which
-/// exclude the submission, although libaio serves a buffered read within it.
-fn times(of: &Field<'_>, operations: u64) -> Result<Option<Distribution>, Error> {
-    /// Maximum share of the submission in the mean at which percentiles of `clat` represent the whole
-    /// latency.
-    const SUBMISSION_MAX: f64 = 0.01;
-    let [whole, completion, submission] = ["lat", "clat", "slat"].map(|name| Timing::find(of, name));
-    let submission = submission.mean()?.unwrap_or(0.0);
+/// Share of the mean time of an operation that its submission takes at most where the times of the completion
+/// stand for the whole.
+const SUBMISSION_MAX: f64 = 0.01;
+
+/// Returns the timings of whole operations, of their completion and of their submission.
+fn timings<'a>(of: &Field<'a>) -> [Timing<'a>; 3] {
+    ["lat", "clat", "slat"].map(|name| Timing::find(of, name))
+}
+
+/// Returns what the times of a direction leave out: with `disable_lat`, fio times the completion alone.
+/// `None` if the submission is known to take next to nothing.
+fn without_submission(of: &Field<'_>, operations: u64) -> Result<Option<String>, Error> {
+    let [whole, completion, submission] = timings(of);
+    let (None, Some(completion)) = (whole.mean()?, completion.mean()?.filter(|_| operations > 0)) else {
+        return Ok(None);
+    };
+    let alone =
+        "those of the completion (clat) alone, because fio did not time whole operations (disable_lat)";
+    Ok(match submission.mean()? {
+        Some(submission) if submission <= completion * SUBMISSION_MAX => None,
+        Some(submission) => Some(format!("{alone}; the submission took {} more", duration(submission))),
+        None => Some(alone.to_owned()),
+    })
+}
+
+/// Returns the times of the operations of a direction: `lat`, from the submission on. fio lists percentiles
+/// of `clat` alone unless it is asked for others, and `clat` leaves out the submission, within which a
+/// buffered read of libaio is served. With `disable_slat`, the submission is the difference of the means.
+fn times(of: &Field<'_>, operations: u64, options: &Options<'_>) -> Result<Option<Distribution>, Error> {
+    let [whole, completion, submission] = timings(of);
+    let submission = match (submission.mean()?, whole.mean()?.zip(completion.mean()?)) {
+        (None, Some((whole, completion))) if options.is("disable_slat") => (whole - completion).max(0.0),
+        (submission, _) => submission.unwrap_or(0.0),
+    };
     let completion = completion.distribution(operations)?;
     let Some(mut whole) = whole.distribution(operations)? else { return Ok(completion) };
     let Some(listed) = completion.filter(|of| of.is_listed() && !whole.is_listed()) else {
