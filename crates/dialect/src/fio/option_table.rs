@@ -33,6 +33,8 @@ pub(super) enum ValueCheck {
     Truth,
     /// Whole number.
     Whole,
+    /// The value is one of these words, which have commas between them; a parameter may follow after a colon.
+    OneOf(&'static str),
 }
 
 /// Treatment of an option.
@@ -69,9 +71,13 @@ fn known(name: &str) -> Option<KnownOption> {
 fn lines() -> impl Iterator<Item = (Vec<&'static str>, KnownOption)> {
     include_str!("options.txt").lines().filter(|line| !line.starts_with('#')).map(|line| {
         let mut columns = line.split(" | ");
-        let (mut names, mut marks) = (Vec::new(), Vec::new());
+        let (mut names, mut marks, mut words) = (Vec::new(), Vec::new(), None);
         for word in columns.next().unwrap_or_default().split(' ') {
-            if ["!", "=", "#", "01"].contains(&word) { marks.push(word) } else { names.push(word) }
+            match word.strip_prefix(':') {
+                Some(known) => words = Some(known),
+                None if ["!", "=", "#", "01"].contains(&word) => marks.push(word),
+                None => names.push(word),
+            }
         }
         let fate = match (columns.next(), columns.next()) {
             (None, _) => Fate::Read,
@@ -81,9 +87,10 @@ fn lines() -> impl Iterator<Item = (Vec<&'static str>, KnownOption)> {
             }
         };
         let (stands_alone, takes_value) = (marks.contains(&"!"), marks.contains(&"="));
-        let check = match (marks.contains(&"01"), marks.contains(&"#")) {
-            (true, _) => ValueCheck::Truth,
-            (_, true) => ValueCheck::Whole,
+        let check = match (words, marks.contains(&"01"), marks.contains(&"#")) {
+            (Some(words), ..) => ValueCheck::OneOf(words),
+            (_, true, _) => ValueCheck::Truth,
+            (_, _, true) => ValueCheck::Whole,
             _ => ValueCheck::None,
         };
         let known = KnownOption { name: names[0], stands_alone, takes_value, check, fate };
@@ -128,6 +135,11 @@ pub(super) fn settle(setting: &Setting) -> Result<Option<String>, Error> {
     let wrong = match (known.check, setting.value.as_deref()) {
         (ValueCheck::Truth, Some(text)) => value::truth(text).err(),
         (ValueCheck::Whole, Some(text)) => value::whole(text, KbBase::Compatible).err(),
+        (ValueCheck::OneOf(words), Some(text)) => {
+            let word = text.split(':').next().unwrap_or_default().trim();
+            let is_known = words.split(',').any(|known| known == word);
+            (!is_known).then(|| format!("`{text}` is not known: expected {}", words.replace(',', ", ")))
+        }
         _ => None,
     };
     if let Some(problem) = wrong {

@@ -469,7 +469,14 @@ fn each_section_begins_outside_the_page_cache_unless_it_says_otherwise() {
 
 #[test]
 fn what_has_no_meaning_is_said() {
-    for option in ["thread", "gtod_reduce=1", "clocksource=cpu", "iodepth_batch=8"] {
+    for option in [
+        "thread",
+        "gtod_reduce=1",
+        "clocksource=cpu",
+        "mem=mmaphuge:/x",
+        "file_service_type=zipf:1.2",
+        "iodepth_batch=8",
+    ] {
         let name = option.split('=').next().unwrap();
         let said = notes(option);
         assert!(said.contains(&format!("{name} has no effect: ")), "{option}: {said}");

@@ -3,8 +3,8 @@
 use super::*;
 use crate::fio::option_table;
 
-/// Lines, the option that the error must name, and a word of the message.
-const REFUSED: [(&str, &str, &str); 72] = [
+/// The lines, the option that the error must name, and a word of it.
+const REFUSED: [(&str, &str, &str); 75] = [
     ("rw=trimwrite", "rw", "trims that precede"),
     ("rw=sideways", "rw", "expected read"),
     ("rw=randread:0", "rw", "from 1"),
@@ -20,6 +20,9 @@ const REFUSED: [(&str, &str, &str); 72] = [
     ("ba=512,4k|rw=randrw", "ba", "differently"),
     ("ioengine=nowhere", "ioengine", "expected psync"),
     ("ioengine=null|size=10%", "ioengine", "give size"),
+    ("clocksource=cpuu", "clocksource", "expected gettimeofday, clock_gettime, cpu"),
+    ("mem=heap:/x", "mem", "expected malloc, "),
+    ("thread=yes", "thread", "neither 0 nor 1"),
     ("ioengine=sg", "ioengine", "block layer"),
     ("ioengine=mmap|direct=1", "direct", "page cache"),
     ("direct=1|uncached=1|ioengine=io_uring", "uncached", "direct"),
