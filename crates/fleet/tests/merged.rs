@@ -58,7 +58,7 @@ fn what_hosts_reach_in_all_is_the_sum_of_their_rates_whenever_each_of_them_ends(
     // The scale step and the headline state the same figure.
     assert_eq!((step.iops, step.bytes_per_second), (1100.0, 1100.0 * 8192.0));
     assert!(
-        document.headline.contains("reached 1,100 IOPS and 9.01 MB/s in all, 4.51 MB/s each"),
+        document.headline.contains("reached 1,100 IOPS and 8.59 MiB/s in all, 4.3 MiB/s each"),
         "{document:?}"
     );
     assert_eq!(document.each_bytes_per_second() * 2.0, total.application.bytes_per_second);

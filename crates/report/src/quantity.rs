@@ -130,14 +130,13 @@ pub fn mebibytes(bytes_per_second: f64) -> String {
     rate(bytes_per_second / Bytes::MIB as f64)
 }
 
-/// Returns a throughput and its unit apart, in the unit in which systems of many hosts are spoken of:
-/// `("18.3", "GB/s")`.
+/// Returns a throughput and its unit apart, in the unit that fits many hosts: `("17.1", "GiB/s")`.
 pub fn throughput_parts(bytes_per_second: f64) -> (String, &'static str) {
-    let (unit, name) = if bytes_per_second < 999.5e6 { (1e6, "MB/s") } else { (1e9, "GB/s") };
-    (rate(bytes_per_second / unit), name)
+    let mebibytes = bytes_per_second / Bytes::MIB as f64;
+    if mebibytes < 1023.5 { (rate(mebibytes), "MiB/s") } else { (rate(mebibytes / 1024.0), "GiB/s") }
 }
 
-/// Returns the throughput with its unit as one text: `18.3 GB/s`.
+/// Returns the throughput with its unit as one text: `17.1 GiB/s`.
 pub fn throughput(bytes_per_second: f64) -> String {
     let (value, unit) = throughput_parts(bytes_per_second);
     format!("{value} {unit}")
@@ -229,6 +228,8 @@ mod tests {
         assert_eq!(percent(0.043), "4.3%");
         assert_eq!(percent(0.0001), "< 0.1%");
         assert_eq!(mebibytes(10.0 * 1024.0 * 1024.0), "10");
+        assert_eq!(throughput(1023.0 * 1024.0 * 1024.0), "1,023 MiB/s");
+        assert_eq!(throughput(1.5 * 1024.0 * 1024.0 * 1024.0), "1.5 GiB/s");
         assert_eq!(thousands(-1234.0), "-1,234");
         assert_eq!((percent(-0.0004), percent(-0.0)), ("0%".to_owned(), "0%".to_owned()));
         assert_eq!((duration(-0.0), three_digits(-0.001)), ("0 ns".to_owned(), "0".to_owned()));
