@@ -135,7 +135,10 @@ pub struct CacheStatus {
     pub backing: BackingStatus,
     /// Legs of the log.
     pub legs: Vec<LegStatus>,
-    /// Bytes used of each leg.
+    /// Distribution of the log over them; null if the server is of a version that does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<Layout>,
+    /// The bytes used of each leg.
     pub size: u64,
     /// Bytes that only the log holds; null if unknown.
     pub dirty_bytes: Option<u64>,
@@ -297,6 +300,7 @@ impl CacheStatus {
             mode: config.mode,
             backing: BackingStatus { path: config.backing.clone(), ..BackingStatus::default() },
             legs: config.legs.iter().map(leg).collect(),
+            layout: Some(config.layout),
             size: config.size,
             sleep: config.tuning.sleep,
             ..Self::default()
