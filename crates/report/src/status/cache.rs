@@ -225,6 +225,13 @@ fn log_error(name: &str, why: &str) -> String {
 /// not serve takes no other log.
 fn log_deleted(cache: &CacheStatus) -> Option<String> {
     let deleted = cache.legs.iter().find(|leg| leg.state == "deleted")?;
+    if cache.layout.is_some_and(|layout| !cache.has_no_named_log(layout)) {
+        let (name, lost) = (shell_word(&cache.name), shell_word(&deleted.path));
+        return Some(format!(
+            "LOG DELETED: {} was deleted. Nothing is lost when the server ends, because another device of the mirror holds              the whole log; replace the deleted one (`plumb cache replace-leg {name} --lost {lost} --log NEW`)",
+            deleted.path
+        ));
+    }
     let first = match (not_serving_reason(cache), cache.pid) {
         (Some(_), Some(pid)) => format!(
             "copy it to its place before you stop the server: `ls -l /proc/{pid}/fd` shows its number N, then \
@@ -507,6 +514,9 @@ fn metrics(caches: &[&CacheStatus]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use plumb_cache::Layout;
+    use serde_json::json;
+
     use super::*;
 
     /// A cache that has stopped for good takes no other log.
@@ -523,5 +533,23 @@ mod tests {
             latched.contains("/proc/4711/fd/N '/a log'") && !latched.contains("replace-log"),
             "{latched}"
         );
+    }
+
+    #[test]
+    fn a_deleted_log_loses_data_only_where_no_device_of_a_mirror_is_left() {
+        let said = |layout: Layout, states: [&str; 2]| {
+            let leg = |state| json!({"path": format!("/{state}"), "state": state});
+            let legs = serde_json::from_value(states.map(leg).into_iter().collect()).unwrap();
+            let layout = Some(layout);
+            log_deleted(&CacheStatus { layout, legs, ..CacheStatus::default() }).unwrap()
+        };
+        let whole = said(Layout::Mirror, ["deleted", "live"]);
+        assert!(whole.contains("Nothing is lost") && whole.contains("--lost /deleted"), "{whole}");
+        for (layout, other) in
+            [(Layout::Mirror, "deleted"), (Layout::Mirror, "resilvering"), (Layout::Stripe, "live")]
+        {
+            let lost = said(layout, ["deleted", other]);
+            assert!(lost.contains("only the log holds are lost"), "{layout:?} {other}: {lost}");
+        }
     }
 }
