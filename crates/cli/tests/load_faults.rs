@@ -279,4 +279,14 @@ fn a_reader_who_leaves_is_no_failure_and_a_full_stdout_is() {
             said(&output)
         );
     }
+    // Another name of stdout is no way around that.
+    for name in ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+        let mut closed = Command::new("sh");
+        closed.args(["-c", &format!("exec \"$0\" report \"$1\" --output {name} >&-")]);
+        closed.arg(plumb().get_program()).arg(place.run_directory());
+        let output = closed.current_dir(place.here.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(5), "{name}: {}", said(&output));
+        let closed = format!("cannot write to {name}: it is closed");
+        assert!(stderr(&output).contains(&closed), "{name}: {}", said(&output));
+    }
 }

@@ -287,7 +287,10 @@ impl OutputFile<'_> {
     }
 
     /// Returns the number of this process's descriptor that the path names, directly or through links.
-    fn descriptor(&self) -> Result<Option<u32>, OutputError> {
+    ///
+    /// # Errors
+    /// If that descriptor is not open for writing.
+    pub fn descriptor(&self) -> Result<Option<u32>, OutputError> {
         if self.path == Path::new("-") {
             return Ok(Some(1));
         }

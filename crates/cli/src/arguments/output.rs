@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use plumb_block::FailureKind;
+use plumb_linux::descriptors::lacks;
 use plumb_linux::inventory::is_one_file;
 use plumb_report::{Format, Kind};
 use plumb_state::OutputFile;
@@ -26,8 +27,9 @@ impl OutputArguments {
     /// that it `writes`, and all that it `reads` or measures.
     ///
     /// # Errors
-    /// The errors of [`OutputFile::check`], and the refusal of a file that the command reads, is named twice,
-    /// is in use, or has contents that no result may replace.
+    /// The refusal of [`OutputFile::check`], of a file that the command reads, of one that is named twice,
+    /// and of one that is in use or holds what no result may replace. A descriptor that was closed when plumb
+    /// was started is a failure.
     pub(crate) fn each<'a>(
         self,
         writes: impl IntoIterator<Item = &'a Path>,
@@ -38,6 +40,8 @@ impl OutputArguments {
         for path in writes {
             let file = OutputFile { path, overwrite: self.overwrite };
             files.push(file);
+            let is_closed = file.descriptor()?.is_some_and(lacks);
+            anyhow::ensure!(!is_closed, "cannot write to {}: it is closed", path.display());
             let Some(place) = file.check()? else { continue };
             if self.overwrite && std::fs::metadata(&place).is_ok_and(|there| there.len() > 0) {
                 plumb_targets::may_be_replaced(path)?;
