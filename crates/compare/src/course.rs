@@ -14,12 +14,11 @@ use plumb_report::verdict::loses_writes;
 use plumb_trial::{GOES_ON, Interim, ScheduledSpan, SpanRun, Trial, TrialEnded, TrialError};
 use plumb_workload::Scenario;
 
-use crate::block::{Way, block_of, is_idle, of_transactions};
+use crate::block::{Way, block_of, length, of_transactions};
 use crate::design::Design;
 use crate::experiment::{Experiment, Extent, WARMUP_SHARE};
-use crate::judge::{
-    Question, conclude, document, idle_words, is_clear, practised, synchronous, whole_rounds,
-};
+use crate::judge::{Question, conclude, document, is_clear, practised, synchronous, whole_rounds};
+use crate::pilot;
 use crate::predict::{PRACTICE, Spread};
 use crate::shape::{self, Distribution};
 
@@ -151,7 +150,7 @@ impl<'a> Course<'a> {
         let (done, each) = (self.turns.len(), self.experiment.turns_in_round());
         let (round, place) = (done / each, done % each);
         if done == each {
-            self.refused = self.missing();
+            self.refused = pilot::missing(&self.question, &self.blocks);
             self.warmup = Some((self.settled(), elapsed));
         }
         if self.refused.is_some() {
@@ -164,7 +163,7 @@ impl<'a> Course<'a> {
             return Some(ScheduledSpan { round: drawn as u64, ..self.turn(level, 0) });
         }
         if self.design.is_none() {
-            self.refused = self.idle();
+            self.refused = pilot::idle(&self.question, &self.blocks);
             if self.refused.is_some() {
                 return None;
             }
@@ -217,30 +216,6 @@ impl<'a> Course<'a> {
     /// Returns `words`, preceded by the name of the workload if there are several.
     fn named(&self, words: String) -> String {
         if self.name.is_empty() { words } else { format!("{}: {words}", self.name) }
-    }
-
-    /// Returns a message if a level did not have a requested figure in practice, and so would have it in no
-    /// block.
-    fn missing(&self) -> Option<String> {
-        let limits = self.question.limits.iter().map(|limit| limit.figure.as_str());
-        let asked = || std::iter::once(self.question.figure.as_str()).chain(limits.clone());
-        let mut of_some = self.blocks.iter().filter(|block| block.counts.operations > 0);
-        of_some.find_map(|block| {
-            let figure = asked().find(|figure| !block.figures.contains_key(*figure))?;
-            let known: Vec<&str> = block.figures.keys().map(String::as_str).collect();
-            let level = &self.question.levels[block.level];
-            Some(format!(
-                "level {level} has no {figure} to compare by: the pilot blocks had {}",
-                known.join(", ")
-            ))
-        })
-    }
-
-    /// Returns a message if a level completed too little in practice for blocks of this length.
-    fn idle(&self) -> Option<String> {
-        let practice = |level: usize| self.blocks.iter().filter(move |block| block.level == level);
-        let idle = (0..self.levels()).find(|level| is_idle(practice(*level)));
-        idle.map(|level| idle_words(&self.question.levels[level]))
     }
 
     /// Returns the warm-up of a block, from the first round of practice; zero for a profile, which creates

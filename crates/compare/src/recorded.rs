@@ -13,7 +13,7 @@ use plumb_report::document::{RunJob, RunTarget};
 use plumb_report::verdict::loses_writes;
 use plumb_report::{ComparisonDocument, RunDocument};
 
-use crate::block::{Way, block_of};
+use crate::block::{DEFAULT_FIGURE, LENGTHS_FIGURE, Way, block_of};
 use crate::judge::{BlockQuestion, Question, conclude, synchronous, values};
 use crate::outcome::{Judgement, judge};
 use crate::statistics::ShiftInterval;
@@ -39,6 +39,41 @@ pub enum Unlike {
     /// A run that is named twice.
     #[error("{0}: a run counts as one measurement however often it is named; name each once")]
     Twice(String),
+}
+
+/// Relative difference from which on measured mean lengths of operations count as different.
+const LENGTHS_DIFFER: f64 = 0.05;
+
+/// Returns the figure that decides by default between runs: the rate, in bytes if their operations differ in
+/// length.
+pub fn recorded_figure<'a>(runs: impl IntoIterator<Item = &'a RunDocument>) -> &'static str {
+    let mut runs = runs.into_iter();
+    let Some(first) = runs.next() else { return DEFAULT_FIGURE };
+    if runs.any(|run| differ_in_length(first, run)) { LENGTHS_FIGURE } else { DEFAULT_FIGURE }
+}
+
+/// Returns true if the operations of two runs differ in length: in the length that their jobs name or, where
+/// lengths are drawn or no job is known, in the mean that was measured.
+fn differ_in_length(one: &RunDocument, other: &RunDocument) -> bool {
+    let jobs = |run: &'_ RunDocument| -> BTreeSet<(Option<u64>, String)> {
+        let jobs = run.spans.iter().flat_map(|span| &span.jobs);
+        jobs.map(|job| (job.block_bytes, job.description.clone())).collect()
+    };
+    let lengths = |jobs: &BTreeSet<(Option<u64>, String)>| -> Option<BTreeSet<u64>> {
+        jobs.iter().map(|(length, _)| *length).collect()
+    };
+    let (mine, others) = (jobs(one), jobs(other));
+    if !mine.is_empty() && !others.is_empty() {
+        if let (Some(mine), Some(others)) = (lengths(&mine), lengths(&others)) {
+            return mine != others;
+        }
+        if mine == others {
+            return false;
+        }
+    }
+    let mean = |run: &RunDocument| run.total.application.io_bytes_mean.filter(|mean| *mean > 0.0);
+    let ratio = mean(one).zip(mean(other)).map_or(1.0, |(one, other)| one / other);
+    ratio.max(1.0 / ratio) > 1.0 + LENGTHS_DIFFER
 }
 
 /// Compares `runs` with the runs `against`, each with its name. The first level is that of `against`.
@@ -237,6 +272,7 @@ mod tests {
     fn run(name: &str, block: u64, bytes_per_second: f64) -> (String, RunDocument) {
         let job = RunJob {
             description: format!("random writes of {} KiB", block >> 10),
+            block_bytes: Some(block),
             caching: Caching::Direct,
             threads: 1,
             ..RunJob::default()
@@ -245,6 +281,7 @@ mod tests {
         total.application.seconds = 10.0;
         total.application.operations = 1000;
         total.application.bytes_per_second = bytes_per_second;
+        total.application.io_bytes_mean = Some(block as f64);
         let target = RunTarget { sides: total.clone(), ..RunTarget::default() };
         let span = RunSpan { jobs: vec![job], total: total.clone(), ..RunSpan::default() };
         let document = RunDocument {
@@ -286,6 +323,29 @@ mod tests {
         assert_eq!(document.contrast.outcome, Outcome::Different);
         let document = compare_recorded(&question(), &four("a", 1e6)[..3], &four("b", 5.5e6)[..3]).unwrap();
         assert_eq!(document.contrast.outcome, Outcome::NotJudged);
+    }
+
+    #[test]
+    fn runs_of_other_lengths_are_judged_by_their_bytes() {
+        let figure = |one: &RunDocument, other: &RunDocument| recorded_figure([one, other]);
+        let ((_, small), (_, large)) = (run("a", 4096, 1e6), run("b", 65_536, 5.5e6));
+        assert_eq!(figure(&small, &small), DEFAULT_FIGURE);
+        assert_eq!(figure(&small, &large), LENGTHS_FIGURE);
+        // Lengths that are drawn differ in their measured means by chance alone.
+        let drawn = |mean: f64, words: &str| {
+            let mut drawn = small.clone();
+            let job = &mut drawn.spans[0].jobs[0];
+            (job.block_bytes, job.description) = (None, words.to_owned());
+            drawn.total.application.io_bytes_mean = Some(mean);
+            drawn
+        };
+        assert_eq!(figure(&drawn(9000.0, "4 to 16 KiB"), &drawn(10_000.0, "4 to 16 KiB")), DEFAULT_FIGURE);
+        assert_eq!(figure(&drawn(9000.0, "4 to 16 KiB"), &drawn(40_000.0, "4 to 64 KiB")), LENGTHS_FIGURE);
+        // An observation has no jobs.
+        let observed = |mean: f64| RunDocument { spans: Vec::new(), ..drawn(mean, "") };
+        assert_eq!(figure(&observed(4096.0), &observed(4100.0)), DEFAULT_FIGURE);
+        assert_eq!(figure(&observed(4096.0), &observed(65_536.0)), LENGTHS_FIGURE);
+        assert_eq!(figure(&small, &observed(4096.0)), DEFAULT_FIGURE);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use plumb_block::FailureKind;
-use plumb_compare::{Question, compare_recorded};
+use plumb_compare::{Question, compare_recorded, recorded_figure};
 use plumb_measure::{Manifest, RunDirectory};
 use plumb_report::{Kind, Record, RunDocument};
 use plumb_trial::environment;
@@ -16,6 +16,7 @@ use crate::terminal;
 
 /// Compares the runs named in place of targets.
 pub(super) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
+    let format = arguments.own.printed.format(Kind::Comparison)?;
     let mut runs: Vec<PathBuf> = arguments.words.targets().iter().map(PathBuf::from).collect();
     let mut against = arguments.against.clone();
     if against.is_empty() {
@@ -23,10 +24,11 @@ pub(super) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     }
     refuse_if!(runs.is_empty(), Usage, "--against: name the runs to compare with these, too");
     let (runs, against) = (open(&runs)?, open(&against)?);
+    let decides = || recorded_figure(against.iter().chain(&runs).map(|(_, run)| run)).to_owned();
     let question = Question {
         factor: "recorded runs".to_owned(),
         levels: vec![joined(&against), joined(&runs)],
-        figure: arguments.figure.clone().unwrap_or_else(|| "iops".to_owned()),
+        figure: arguments.figure.clone().unwrap_or_else(decides),
         terms: arguments.terms(),
         limits: arguments.fail_if.clone(),
     };
@@ -38,7 +40,7 @@ pub(super) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     let record = Record::new(RunDirectory::create(&out, &manifest)?);
     document.run_directory = record.shown();
     record.close(&document, None, time_of_day())?;
-    terminal::show(&document, arguments.own.printed.format(Kind::Comparison)?, arguments.detail.style())?;
+    terminal::show(&document, format, arguments.detail.style())?;
     terminal::say_report(document.run_directory.as_ref());
     Ok(exit::of_comparison(&document))
 }
