@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use plumb_compare::{Design, Question, block_of_hosts, document};
+use plumb_compare::{Design, Question, block_of_sides, document, pilot_problem};
 use plumb_report::document::comparison::Block;
 use plumb_report::document::{ComparisonDocument, FleetDocument};
 use plumb_workload::Scenario;
@@ -31,7 +31,8 @@ impl HostComparison {
     /// Runs and judges the blocks. Ends after an incomplete block, which does not count.
     ///
     /// # Errors
-    /// Fails if no block was measured, the recording cannot be written, or waiting for the hosts fails.
+    /// If no block was measured, the pilot blocks cannot answer the question, nothing can be recorded, or the
+    /// hosts cannot be waited for.
     pub fn run(
         &self,
         session: &mut Session,
@@ -60,6 +61,11 @@ impl HostComparison {
                     match self.block(session, round, level, kept, watch)? {
                         Ok(block) => blocks.push(block),
                         Err(lost) => return Ok((blocks, Some(lost))),
+                    }
+                    let is_pilot = blocks.len() == self.scenarios.len();
+                    let problem = is_pilot.then(|| pilot_problem(&self.question, &blocks)).flatten();
+                    if problem.is_some() {
+                        return Ok((Vec::new(), problem));
                     }
                     kept.write(judged(&kept.begun, &blocks, Some("it has not ended".to_owned())));
                 }
