@@ -194,7 +194,7 @@ fn a_log_whose_file_was_deleted_is_told_and_replaced() {
 /// A deleted log lasts as long as its server, which drains it before it ends.
 #[test]
 fn a_deleted_log_is_written_back_before_its_server_ends() {
-    for way in ["stop", "detach", "signal"] {
+    for way in ["stop", "detach", "discard", "signal"] {
         let place = Place::new(32 << 20);
         let uuid = place.create(&SLEEPS)["uuid"].as_str().unwrap().to_owned();
         let server = place.serve();
@@ -203,17 +203,42 @@ fn a_deleted_log_is_written_back_before_its_server_ends() {
         assert_ne!(unsound_status(&place)["dirty_bytes"], 0);
         match way {
             "signal" => server.terminate(),
+            "discard" => {
+                let detached = place.cache(&["detach", &place.name, "--cut-off", "--discard-dirty", &uuid]);
+                assert_eq!(detached["discarded"], false, "everything was written back");
+            }
             _ => drop(place.cache(&[way, &place.name])),
         }
         assert_eq!(server.wait(), Some(0), "{way}");
-        if way != "detach" {
+        if matches!(way, "stop" | "signal") {
             place.cache(&["detach", &place.name, "--discard-dirty", &uuid]);
         }
         is_whole(&place, "backing");
     }
 }
 
-/// The other leg of the mirror has all data, so the server ends at once.
+/// The loss of what only the log holds is accepted, so a server that cannot prevent it is no failure.
+#[test]
+fn a_deleted_log_that_cannot_be_written_back_is_discarded_by_one_command() {
+    let place = Place::new(32 << 20);
+    let (drive, uri) = log_drive(&place, "drive");
+    let words = ["create", "--name", &place.name, "--backing", &uri, "--destroy", &uri, "--log", "log"];
+    let created = place.cache(&[&words[..], &["--size", "64M"], &SLEEPS[..]].concat());
+    let uuid = created["uuid"].as_str().unwrap();
+    let server = place.serve();
+    load(&place, &server);
+    std::fs::remove_file(place.path("log")).unwrap();
+    // The mark is at the end of the drive.
+    drive.order("fault", &["write:eio:lba=0-10000"]);
+    let detached = place.try_cache(&["detach", &place.name, "--cut-off", "--discard-dirty", uuid]);
+    assert_eq!(detached.status.code(), Some(0), "{}", said(&detached));
+    assert_eq!(document(&detached)["discarded"], true);
+    assert!(said(&detached).contains("that only the log held are lost"), "{}", said(&detached));
+    assert_eq!(server.wait(), Some(5));
+    refused(&place, &["status", &place.name], 2, &["no cache of this name"]);
+}
+
+/// The other device of a mirror has everything, so the server ends at once.
 #[test]
 fn a_mirror_of_which_one_file_was_deleted_is_stopped_without_writing_back() {
     let place = Place::new(32 << 20);
@@ -221,7 +246,10 @@ fn a_mirror_of_which_one_file_was_deleted_is_stopped_without_writing_back() {
     let server = place.serve();
     load(&place, &server);
     std::fs::remove_file(place.path("log")).unwrap();
-    assert_eq!(unsound_status(&place)["legs"][0]["state"], "deleted");
+    let deleted = unsound_status(&place);
+    assert_eq!((&deleted["legs"][0]["state"], &deleted["layout"]), (&"deleted".into(), &"mirror".into()));
+    let page = place.plumb().args(["cache", "status", &place.name]).output().unwrap();
+    assert!(said(&page).contains("Nothing is lost when the server ends"), "{}", said(&page));
     assert_ne!(place.cache(&["stop", &place.name])["dirty_bytes"], 0);
     assert_eq!(server.wait(), Some(0));
     let server = place.serve_as(&["--nbd", "socket", "--degraded"]);

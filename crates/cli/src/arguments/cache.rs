@@ -113,6 +113,9 @@ pub(crate) enum CacheCommand {
         name: String,
 
         /// Do this even if it is in use: its users get I/O errors
+        ///
+        /// What only a deleted log holds is written back first all the same; a second signal to the server
+        /// ends it at once.
         #[arg(long, visible_alias = "force")]
         cut_off: bool,
     },
@@ -122,6 +125,9 @@ pub(crate) enum CacheCommand {
         name: String,
 
         /// Do this even if it is in use: its users get I/O errors
+        ///
+        /// What only a deleted log holds is written back first all the same; a second signal to the server
+        /// ends it at once.
         #[arg(long, visible_alias = "force")]
         cut_off: bool,
 

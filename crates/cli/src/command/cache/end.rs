@@ -1,6 +1,6 @@
 //! `plumb cache drain`, `stop` and `detach`: emptying, stopping and removing a cache.
 
-use plumb_block::{Bytes, FailureKind, Time};
+use plumb_block::{Bytes, FailureKind, Time, in_one_line};
 use plumb_cache::Uuid;
 use plumb_caches::{CacheOrder, CacheStatus, DiscardedCache, NamedCache, Opening};
 use plumb_report::Format;
@@ -89,7 +89,19 @@ fn say_not_erased(uuid: Uuid, why: &plumb_targets::Error) {
     ));
 }
 
-/// Detaches a cache.
+/// Ends the server of a cache, and returns the status with which it ended; `None` if it is not served. Where
+/// the loss of what only the log holds is accepted, a server that ended with such a loss is no failure.
+fn end_server(name: &str, cut_off: bool, accepts_loss: bool) -> anyhow::Result<Option<CacheStatus>> {
+    match order(name, &Order::Detach { cut_off, identity: None }) {
+        Err(error) if accepts_loss && matches!(order(name, &Order::Status), Ok(None)) => {
+            terminal::say(&format!("plumb: {}", in_one_line(&error)));
+            Ok(None)
+        }
+        ended => Ok(ended?),
+    }
+}
+
+/// Takes a cache away.
 pub(super) fn detach(
     name: &str,
     cut_off: bool,
@@ -105,8 +117,8 @@ pub(super) fn detach(
     if discard_dirty.is_none() && !write_back_deleted_log(name, CacheStatus::has_deleted_log)? {
         return Ok(Exit::NOT_MEASURED);
     }
-    let end = order(name, &Order::Detach { cut_off, identity: None })?;
-    // A log without a name cannot be opened again.
+    let end = end_server(name, cut_off, discard_dirty.is_some())?;
+    // There is no log to be opened again.
     let is_written_back = end.is_some_and(|end| end.has_deleted_log() && end.is_written_back());
     let was_detached = plumb_caches::was_detached(&config);
     let (mut given_up, mut is_backing_gone) = (was_detached.unwrap_or(0), false);
@@ -146,7 +158,7 @@ pub(super) fn detach(
         name: name.to_owned(),
         uuid: config.uuid.to_string(),
         backing: config.backing,
-        discarded: discard_dirty.is_some() && was_detached.is_none(),
+        discarded: discard_dirty.is_some() && was_detached.is_none() && (!is_written_back || is_backing_gone),
         given_up_bytes: given_up,
         is_backing_gone,
     };
