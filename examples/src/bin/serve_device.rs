@@ -102,7 +102,6 @@ fn server(socket: &Path) -> std::result::Result<(Server, Listener), Box<dyn StdE
         name: "numbered".to_owned(),
         description: "every block reads as its number".to_owned(),
         device: Arc::new(NumberedDevice),
-        read_only: false,
     };
     Ok((Server::new(vec![export], Options::default())?, Listener::unix(socket)?))
 }
