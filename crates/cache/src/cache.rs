@@ -387,14 +387,14 @@ impl Cache {
     ///
     /// # Errors
     /// If the cache does not serve, or its log is sealed.
-    pub fn silence_mark(&mut self, now: Nanos) -> Result<()> {
+    pub(crate) fn silence_mark(&mut self, now: Nanos) -> Result<()> {
         let core = self.core_at(now)?;
         grow::silence_mark(&mut core.base, &mut core.marks).map_err(invalid)
     }
 
     /// Returns true if the mark on the backing device states no witness, and no mark that does is being
     /// written.
-    pub fn is_mark_silent(&self) -> bool {
+    pub(crate) fn is_mark_silent(&self) -> bool {
         self.core().is_some_and(|core| core.marks.is_silent())
     }
 
@@ -409,7 +409,7 @@ impl Cache {
     }
 
     /// Makes the mark state witnesses again; the backing device keeps its size.
-    pub fn keep_backing(&mut self, now: Nanos) {
+    pub(crate) fn keep_backing(&mut self, now: Nanos) {
         if let Ok(core) = self.core_at(now) {
             core.marks.speak();
         }
