@@ -55,7 +55,7 @@ impl Design {
     pub const ROUNDS_MIN: usize = 8;
     /// Number of rounds that are run even with a small budget. Eight rounds have so few orders that the 95 %
     /// interval holds in 97.1 % of experiments, and is accordingly wider; with ten it holds in 95.2 %.
-    pub const ROUNDS_USUAL: usize = 10;
+    pub(crate) const ROUNDS_USUAL: usize = 10;
     /// Maximum number of rounds: with a larger budget, longer blocks are better.
     pub const ROUNDS_MAX: usize = 64;
 
@@ -100,7 +100,7 @@ impl Design {
     }
 
     /// Returns the look after `rounds` rounds, if there is one.
-    pub fn look_at(&self, rounds: usize) -> Option<Look> {
+    pub(crate) fn look_at(&self, rounds: usize) -> Option<Look> {
         self.looks.iter().find(|look| look.rounds == rounds).copied()
     }
 

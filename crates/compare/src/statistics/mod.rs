@@ -35,7 +35,7 @@ impl Interval {
     }
 
     /// Returns half of the width.
-    pub fn half_width(&self) -> f64 {
+    pub(crate) fn half_width(&self) -> f64 {
         (self.high - self.low) / 2.0
     }
 }
