@@ -28,7 +28,7 @@ impl BlockCounters {
     }
 
     /// Creates counters as [`new`](Self::new) does, with procfs mounted at `procfs`.
-    pub fn rooted(procfs: &Path, names: Vec<String>, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn rooted(procfs: &Path, names: Vec<String>, clock: Arc<dyn Clock>) -> Self {
         Self { names, clock, diskstats: procfs.join("diskstats") }
     }
 }

@@ -61,7 +61,7 @@ struct RawMap {
 ///
 /// # Errors
 /// If the kernel fails for another reason than missing support; `name` is for the message.
-pub fn of_blocks(
+pub(crate) fn of_blocks(
     file: BorrowedFd<'_>,
     range: LbaRange,
     logical_block: Bytes,

@@ -34,7 +34,7 @@ impl Sense {
 
     /// Returns true for UNIT ATTENTION: the device reports an event instead of carrying out the command. Send
     /// it again.
-    pub fn is_unit_attention(self) -> bool {
+    pub(crate) fn is_unit_attention(self) -> bool {
         self.key == 6
     }
 }

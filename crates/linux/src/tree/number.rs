@@ -51,13 +51,13 @@ impl DeviceNumber {
     }
 
     /// Returns the kernel's 64-bit encoding in ioctl structures: `huge_encode_dev`, include/linux/kdev_t.h.
-    pub fn to_huge(self) -> u64 {
+    pub(crate) fn to_huge(self) -> u64 {
         let (major, minor) = (u64::from(self.major), u64::from(self.minor));
         (minor & 0xff) | ((major & 0xfff) << 8) | ((minor & !0xff) << 12)
     }
 
     /// Decodes the encoding of [`DeviceNumber::to_huge`]: `huge_decode_dev`.
-    pub fn from_huge(encoded: u64) -> Self {
+    pub(crate) fn from_huge(encoded: u64) -> Self {
         let major = ((encoded >> 8) & 0xfff) as u32;
         let minor = ((encoded & 0xff) | ((encoded >> 12) & 0xffff_ff00)) as u32;
         Self { major, minor }

@@ -128,7 +128,7 @@ impl RecordedTree {
     }
 
     /// Records the absolute path of a relative path.
-    pub fn put_relative(&mut self, path: &str, canonical: &str) {
+    pub(crate) fn put_relative(&mut self, path: &str, canonical: &str) {
         self.relative.insert(path.to_owned(), canonical.to_owned());
     }
 
