@@ -27,7 +27,7 @@ impl Window {
 
     /// Begins the measurement at `from`, by the clock of the run. `from` should be later than now by the
     /// longest sleep of a worker, so that all learn of it in time.
-    pub fn begin_at(&self, from: Nanos) {
+    pub(crate) fn begin_at(&self, from: Nanos) {
         self.from.store(from.0, Ordering::Release);
     }
 
