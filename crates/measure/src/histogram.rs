@@ -27,7 +27,7 @@ pub struct Histogram {
 impl Histogram {
     /// Longest duration that percentiles distinguish. Longer ones count as this in percentiles, and exactly
     /// in mean, standard deviation and maximum.
-    pub const HIGHEST: Nanos = Nanos((1 << 37) - 1);
+    pub(crate) const HIGHEST: Nanos = Nanos((1 << 37) - 1);
     /// Default number of significant decimal digits of percentiles.
     pub const DIGITS: u8 = 3;
 

@@ -22,7 +22,7 @@ pub enum Ramp {
 
 impl Ramp {
     /// Minimum number of buckets for an answer.
-    pub const BUCKETS_MIN: usize = 8;
+    pub(crate) const BUCKETS_MIN: usize = 8;
     /// Minimum change of level that counts, relative to the later level.
     const CHANGE_MIN: f64 = 0.1;
 
@@ -130,7 +130,7 @@ pub fn variation(values: &[f64]) -> Option<f64> {
 
 /// Returns the rise of the least-squares line from the first value to the last, relative to the mean;
 /// negative if it falls. `None` with fewer than three values or a mean of zero.
-pub fn relative_slope(values: &[f64]) -> Option<f64> {
+pub(crate) fn relative_slope(values: &[f64]) -> Option<f64> {
     let mean = mean(values).filter(|mean| *mean != 0.0 && values.len() > 2)?;
     let last = (values.len() - 1) as f64;
     let middle = last / 2.0;

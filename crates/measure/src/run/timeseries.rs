@@ -47,7 +47,7 @@ pub struct TimeseriesRow {
 
 impl TimeseriesRow {
     /// Creates the line for a bucket of `phase`.
-    pub fn from_point(phase: &str, point: &SeriesPoint) -> Self {
+    pub(crate) fn from_point(phase: &str, point: &SeriesPoint) -> Self {
         let SeriesPoint { at, operations, bytes, latency_sum, latency_max, .. } = *point;
         let known = operations > 0;
         Self {
