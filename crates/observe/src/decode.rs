@@ -38,7 +38,7 @@ pub enum Kind {
 }
 
 /// Events of block devices with requests.
-pub const REQUEST_EVENTS: [(&str, Kind); 7] = [
+pub(crate) const REQUEST_EVENTS: [(&str, Kind); 7] = [
     ("block/block_rq_insert", Kind::Request(EventContent::Inserted)),
     ("block/block_rq_issue", Kind::Request(EventContent::Issued)),
     ("block/block_rq_requeue", Kind::Request(EventContent::Requeued)),
@@ -49,14 +49,14 @@ pub const REQUEST_EVENTS: [(&str, Kind); 7] = [
 ];
 
 /// Events of block devices without requests.
-pub const BIO_EVENTS: [(&str, Kind); 2] = [
+pub(crate) const BIO_EVENTS: [(&str, Kind); 2] = [
     ("block/block_bio_queue", Kind::Bio(EventContent::Issued)),
     ("block/block_bio_complete", Kind::Bio(EventContent::Completed)),
 ];
 
 /// Returns the events of the calls that make data durable, and of tasks: a task that has ended is known only
 /// from them.
-pub fn sync_events() -> impl Iterator<Item = (String, Kind)> {
+pub(crate) fn sync_events() -> impl Iterator<Item = (String, Kind)> {
     let calls = SyncCall::ALL.into_iter().flat_map(|call| {
         let event = |way: &str| format!("syscalls/sys_{way}_{}", call.name());
         [(event("enter"), Kind::Enter(call)), (event("exit"), Kind::Exit)]
@@ -72,7 +72,7 @@ pub fn sync_events() -> impl Iterator<Item = (String, Kind)> {
 /// Events in which file systems report where a file is made durable; each exists only on a kernel with that
 /// file system. A descriptor shows the file only while it is open. The events that report the end of a sync
 /// also show syncs without a call, such as a write with `O_DSYNC`.
-pub const FILE_SYSTEM_EVENTS: [(&str, Kind); 6] = [
+pub(crate) const FILE_SYSTEM_EVENTS: [(&str, Kind); 6] = [
     ("ext4/ext4_sync_file_enter", Kind::SyncedOn),
     ("ext4/ext4_sync_file_exit", Kind::Synced),
     ("xfs/xfs_file_fsync", Kind::SyncedOn),
@@ -83,7 +83,7 @@ pub const FILE_SYSTEM_EVENTS: [(&str, Kind); 6] = [
 
 /// Events of writes that failed after the page cache had accepted them, since Linux 4.13
 /// (include/trace/events/filemap.h).
-pub const WRITEBACK_ERROR_EVENTS: [(&str, Kind); 2] = [
+pub(crate) const WRITEBACK_ERROR_EVENTS: [(&str, Kind); 2] = [
     ("filemap/filemap_set_wb_err", Kind::WritebackFailed),
     ("filemap/file_check_and_advance_wb_err", Kind::ErrorReported),
 ];
@@ -260,7 +260,7 @@ impl MergedEvents {
     }
 
     /// Takes the events before `time`, in order. No event before `time` may be added afterwards.
-    pub fn take_before(&mut self, time: plumb_block::Nanos) -> impl Iterator<Item = Event> + '_ {
+    pub(crate) fn take_before(&mut self, time: plumb_block::Nanos) -> impl Iterator<Item = Event> + '_ {
         // The sort is stable, and fast on input that consists of a few ordered runs.
         self.pending.sort_by_key(|event| event.at);
         let end = self.pending.partition_point(|event| event.at < time);

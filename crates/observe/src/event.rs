@@ -143,7 +143,7 @@ impl SyncCall {
 impl Request {
     /// Sets the flags from the letters of `rwbs` (`blk_fill_rwbs` of kernel/trace/blktrace.c): an F before
     /// the operation is a preceding flush, an F after it force unit access.
-    pub fn with_letters(mut self, letters: &[u8]) -> Self {
+    pub(crate) fn with_letters(mut self, letters: &[u8]) -> Self {
         let (preflush, rest) = match letters {
             [b'F', rest @ ..] => (true, rest),
             _ => (false, letters),

@@ -120,7 +120,7 @@ impl Observer {
 
     /// Takes the files of failed writes that the page cache had accepted, if not taken yet; times since
     /// `start`.
-    pub fn take_writeback_errors(
+    pub(crate) fn take_writeback_errors(
         &mut self,
         start: Nanos,
         processes: &mut dyn Processes,
@@ -129,7 +129,7 @@ impl Observer {
     }
 
     /// Returns the number of failed writes of files beyond the limit, which are not listed individually.
-    pub const fn writeback_errors_left_out(&self) -> u64 {
+    pub(crate) const fn writeback_errors_left_out(&self) -> u64 {
         self.fold.writeback_errors_left_out()
     }
 
@@ -165,7 +165,7 @@ pub struct FinishedDevice {
 impl FinishedDevice {
     /// Adds the counters, and whether the events agree with them; `None` if they cannot be compared. With
     /// `is_partial`, events were lost, and counts and rates come from the counters, over `seconds`.
-    pub fn with_counters(
+    pub(crate) fn with_counters(
         mut self,
         counters: Option<plumb_block::DeviceCounters>,
         is_partial: bool,
