@@ -102,7 +102,7 @@ impl Node {
     /// further metadata to find the data again. False for layers with their own mapping, which is written at
     /// a flush (thin, cache, writecache, snapshot, integrity, bcache), for loop devices, since their file has
     /// one, and for unknown layers.
-    pub fn writes_in_place(&self) -> bool {
+    pub(crate) fn writes_in_place(&self) -> bool {
         use LayerKind as K;
         let is_device = matches!(
             self.kind,
