@@ -14,7 +14,7 @@ use crate::state::State;
 use crate::view::DeviceView;
 
 /// Goal for a healed disk.
-pub const HEALED: Goal = Goal { state: State::On, saved: None };
+pub(crate) const HEALED: Goal = Goal { state: State::On, saved: None };
 
 /// Returns the steps that heal a disk; none if it has no trap, its cache is disabled, or the state is
 /// intended.

@@ -81,7 +81,7 @@ impl Observation {
     pub const SCHEMA: &str = "plumb/policy-observation/1";
 
     /// Relates the load's operations to the switches.
-    pub fn from_samples(samples: &[LoadSample], switches: &[Switch]) -> Self {
+    pub(crate) fn from_samples(samples: &[LoadSample], switches: &[Switch]) -> Self {
         let outside: Vec<&LoadSample> =
             samples.iter().filter(|sample| !switches.iter().any(|switch| overlap(sample, switch))).collect();
         let mut latencies: Vec<Nanos> = outside.iter().map(|sample| sample.latency).collect();
@@ -129,7 +129,7 @@ impl<'a> SwitchRecorder<'a> {
     }
 
     /// Returns all switches, in the order of time.
-    pub fn into_switches(self) -> Vec<Switch> {
+    pub(crate) fn into_switches(self) -> Vec<Switch> {
         self.switches.into_inner()
     }
 

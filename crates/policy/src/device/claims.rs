@@ -107,7 +107,7 @@ impl Claims {
     ///
     /// # Errors
     /// [`ClaimsError::Format`] if the claims cannot be expressed in TOML, which is not known to happen.
-    pub fn to_toml(&self) -> Result<String, ClaimsError> {
+    pub(crate) fn to_toml(&self) -> Result<String, ClaimsError> {
         toml::to_string(self)
             .map_err(|error| ClaimsError::Format { place: "the claims".to_owned(), what: error.to_string() })
     }

@@ -69,7 +69,7 @@ pub fn port(tree: &dyn Tree, block: &Block) -> String {
 }
 
 /// Returns the name of the SCSI host's driver.
-pub fn host_driver(tree: &dyn Tree, block: &Block) -> Option<String> {
+pub(crate) fn host_driver(tree: &dyn Tree, block: &Block) -> Option<String> {
     let parts: Vec<&str> = block.sysfs.split('/').collect();
     let at = parts.iter().rposition(|part| is_numbered(part, "host"))?;
     let (dir, host) = (parts[..=at].join("/"), parts[at]);

@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Finds the disk with this identity; fast if it still has the name `name`.
-    pub fn find_named(&self, name: &str, identity: &str) -> Option<Disk> {
+    pub(crate) fn find_named(&self, name: &str, identity: &str) -> Option<Disk> {
         let still = self.disk(name).filter(|disk| disk.identity == identity);
         still.or_else(|| self.find(identity))
     }
@@ -110,7 +110,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// Fails as [`Self::new`] does.
-    pub fn with_all(
+    pub(crate) fn with_all(
         gateway: &'a dyn Gateway,
         claims: &'a Claims,
         now: Timestamp,

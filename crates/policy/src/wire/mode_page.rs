@@ -15,7 +15,7 @@ const PAGE_CODE: u8 = 0x08;
 const WCE: u8 = 1 << 2;
 
 /// SYNCHRONIZE CACHE(10), the whole device. SBC-4 5.33.
-pub const SYNCHRONIZE_CACHE: [u8; 10] = [0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+pub(crate) const SYNCHRONIZE_CACHE: [u8; 10] = [0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
 /// Choice whether the new value is saved across a power cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

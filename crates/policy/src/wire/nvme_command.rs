@@ -9,7 +9,7 @@ use plumb_state::hex;
 const WRITE_CACHE: u32 = 0x06;
 const SAVE: u32 = 1 << 31;
 /// Identify Controller or Namespace: 4096 bytes.
-pub const IDENTIFY_BYTES: usize = 4096;
+pub(crate) const IDENTIFY_BYTES: usize = 4096;
 
 /// Set Features 06h for the controller (namespace 0: a namespace id is answered with status 410Fh).
 pub fn set_write_cache(enabled: bool, save: bool) -> NvmeCommand {

@@ -37,7 +37,7 @@ impl WriteCache {
     }
 
     /// Returns the state with this code.
-    pub const fn from_code(code: u16) -> Option<Self> {
+    pub(crate) const fn from_code(code: u16) -> Option<Self> {
         match code {
             1 => Some(Self::AtaControlled),
             2 => Some(Self::ForcedOn),
