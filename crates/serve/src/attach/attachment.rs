@@ -129,7 +129,7 @@ impl Attachment {
     /// Accepts requests again after the device lost power, once all users who had the block device open at
     /// that time have closed it; until then every request fails. Returns the remaining users; none while the
     /// power is off.
-    pub fn readmit(&self) -> Vec<String> {
+    pub(crate) fn readmit(&self) -> Vec<String> {
         let Some(Live { loop_device, .. }) = &self.live else { return Vec::new() };
         let disk = format!("loop{}", loop_device.number());
         let ServedLoop { device, known, .. } = &*self.served;

@@ -78,7 +78,7 @@ pub fn is_served(directory: &Path, name: &str) -> bool {
 }
 
 /// Returns the first name derived from `model` that is not in use: `liar`, `liar-2`, ...
-pub fn free_name(directory: &Path, model: &str) -> String {
+pub(crate) fn free_name(directory: &Path, model: &str) -> String {
     let plain: String =
         model.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(NAME_MAX - 6).collect();
     let plain = plain.trim_start_matches('-').to_owned();

@@ -127,7 +127,7 @@ impl ServerTls {
     ///
     /// # Errors
     /// The reason why it does not; also if there are no authorities.
-    pub fn speak_for(&self, name: &str) -> Result<(), rustls::Error> {
+    pub(crate) fn speak_for(&self, name: &str) -> Result<(), rustls::Error> {
         let unknown = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
         let client = self.client.as_ref().ok_or(unknown.clone())?;
         let (first, between) = self.chain.split_first().ok_or(unknown)?;
@@ -137,7 +137,7 @@ impl ServerTls {
     }
 
     /// Returns the directory if it also has certificates for clients on this machine.
-    pub fn of_clients(&self) -> Option<PathBuf> {
+    pub(crate) fn of_clients(&self) -> Option<PathBuf> {
         let needed: &[&str] =
             if self.verifies_clients { &["ca-cert.pem", "client-cert.pem"] } else { &["ca-cert.pem"] };
         needed.iter().all(|name| self.directory.join(name).exists()).then(|| self.directory.clone())

@@ -40,11 +40,11 @@ pub use request::{Command, CommandFlags, Cookie, RequestHeader};
 pub const PORT: u16 = 10809;
 
 /// Maximum payload of a read or write that every peer supports ("Block size constraints").
-pub const PAYLOAD_MAX_BYTES: u32 = 32 << 20;
+pub(crate) const PAYLOAD_MAX_BYTES: u32 = 32 << 20;
 
 /// Maximum length of a string: names, descriptions, queries ("Values", string length).
-pub const STRING_MAX_BYTES: usize = 4096;
+pub(crate) const STRING_MAX_BYTES: usize = 4096;
 
 /// Maximum data of an option or option reply that is processed. The protocol has no limit; real ones are far
 /// smaller.
-pub const OPTION_MAX_BYTES: u32 = 64 << 10;
+pub(crate) const OPTION_MAX_BYTES: u32 = 64 << 10;

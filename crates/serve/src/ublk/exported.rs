@@ -143,7 +143,7 @@ impl UblkDevice {
     }
 
     /// Returns true if acknowledged writes were lost with the previous server, so that no flush succeeds.
-    pub fn is_lossy(&self) -> bool {
+    pub(crate) fn is_lossy(&self) -> bool {
         self.served.device.is_lossy()
     }
 
@@ -179,7 +179,7 @@ impl UblkDevice {
     /// Accepts requests again after the device lost power, once all users who had the block device open at
     /// that time have closed it; until then every request fails. Returns the remaining users; none while the
     /// power is off.
-    pub fn readmit(&self) -> Vec<String> {
+    pub(crate) fn readmit(&self) -> Vec<String> {
         if self.live.is_none() || self.has_ended() {
             return Vec::new();
         }

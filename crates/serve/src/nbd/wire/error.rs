@@ -84,7 +84,7 @@ impl WireErrno {
 
     /// Converts to an error of this system; an unknown number becomes EINVAL, as the protocol demands. `None`
     /// if there was no error.
-    pub const fn to_errno(self) -> Option<Errno> {
+    pub(crate) const fn to_errno(self) -> Option<Errno> {
         match self.0 {
             0 => None,
             1 | 5 | 12 | 22 | 28 | 75 | 95 | 108 => Some(Errno(self.0 as i32)),

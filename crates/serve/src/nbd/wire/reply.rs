@@ -170,7 +170,7 @@ pub struct BlockDescriptor {
 
 impl BlockDescriptor {
     /// Flag in `base:allocation`: not allocated.
-    pub const HOLE: u32 = 1;
+    pub(crate) const HOLE: u32 = 1;
     /// Flag in `base:allocation`: reads return zeroes.
     pub const ZERO: u32 = 2;
 }
