@@ -23,7 +23,7 @@ impl Sectors {
     pub const NONE: Self = Self { first: 0, count: 0 };
 
     /// Converts `range`, in blocks of `logical_block` bytes, to sectors.
-    pub const fn from_range(range: LbaRange, logical_block: Bytes) -> Self {
+    pub(crate) const fn from_range(range: LbaRange, logical_block: Bytes) -> Self {
         let per_block = logical_block.0 / SECTOR.0;
         Self { first: range.lba.0 * per_block, count: range.nlb * per_block }
     }

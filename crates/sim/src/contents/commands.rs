@@ -125,7 +125,7 @@ impl Contents {
     }
 
     /// Makes all data of several answered commands durable, in order: see [`persist`](Self::persist).
-    pub fn persist_all(&mut self, ids: &[CommandId]) {
+    pub(crate) fn persist_all(&mut self, ids: &[CommandId]) {
         let Self { window, medium, .. } = self;
         for id in ids {
             window.destage(id.0, &mut |range, content| medium.store(range, content));

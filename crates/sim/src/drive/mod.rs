@@ -240,7 +240,7 @@ impl Drive {
     }
 
     /// Closes a port: its commands continue, but their completions are discarded.
-    pub fn close_port(&mut self, port: PortNumber) {
+    pub(crate) fn close_port(&mut self, port: PortNumber) {
         self.in_flight.orphan(port);
         let port = &mut self.ports[port.0 as usize];
         port.is_open = false;
@@ -260,7 +260,7 @@ impl Drive {
     }
 
     /// Returns the ports that have completions.
-    pub fn ports_ready(&self) -> impl Iterator<Item = PortNumber> + '_ {
+    pub(crate) fn ports_ready(&self) -> impl Iterator<Item = PortNumber> + '_ {
         let ready = self.ports.iter().enumerate().filter(|(_, port)| !port.ready.is_empty());
         ready.map(|(number, _)| PortNumber(number as u32))
     }

@@ -99,7 +99,7 @@ const ENTERPRISE_SOURCE: &str = "Intel SSD DC S3700 200 GB, product specificatio
 const FSYNC: &str = "M. Callaghan 2026, SSDs, power loss protection and fsync latency";
 
 /// Published figures for the classes of the shipped models.
-pub const PUBLISHED: &[PublishedFigure] = &[
+pub(crate) const PUBLISHED: &[PublishedFigure] = &[
     row(SATA, FlashFigure::Reads(1), 10_000.0, SATA_SOURCE),
     row(SATA, FlashFigure::Reads(32), 97_000.0, SATA_SOURCE),
     row(SATA, FlashFigure::Writes(1), 42_000.0, SATA_SOURCE),

@@ -23,7 +23,7 @@ impl Taken {
     }
 
     /// Returns the mean time of a command, in milliseconds.
-    pub fn mean_ms(&self) -> f64 {
+    pub(crate) fn mean_ms(&self) -> f64 {
         self.mean.as_secs_f64() * 1e3
     }
 }

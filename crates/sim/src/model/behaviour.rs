@@ -78,13 +78,13 @@ pub struct Behaviour {
 
 impl Behaviour {
     /// Returns the duration of an ignored flush.
-    pub fn ignored_flush(&self) -> Nanos {
+    pub(crate) fn ignored_flush(&self) -> Nanos {
         self.ignored_flush_time.map_or(Nanos::micros(20), |time| time.0)
     }
 
     /// Returns true if acknowledged writes survive a power cut with the write cache enabled, because they are
     /// preserved or written through.
-    pub const fn keeps_cache(&self) -> bool {
+    pub(crate) const fn keeps_cache(&self) -> bool {
         self.protected && (!self.battery_dead || self.battery_noticed)
     }
 
@@ -95,7 +95,7 @@ impl Behaviour {
     }
 
     /// Returns true if the drive wrongly believes that its cache survives a power cut.
-    pub const fn is_deceived(&self) -> bool {
+    pub(crate) const fn is_deceived(&self) -> bool {
         self.protected && self.battery_dead && !self.battery_noticed
     }
 }

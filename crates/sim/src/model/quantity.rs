@@ -24,7 +24,7 @@ pub struct Rate(pub u64);
 impl Rate {
     /// Returns the duration of `length` at this rate, rounded up to the nanosecond. The rate must not be
     /// zero, and `length` must be below 16 GiB.
-    pub const fn time_for(self, length: Bytes) -> Nanos {
+    pub(crate) const fn time_for(self, length: Bytes) -> Nanos {
         Nanos((length.0 * 1_000_000_000).div_ceil(self.0))
     }
 }
