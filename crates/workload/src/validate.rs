@@ -20,9 +20,9 @@ type CheckResult = Result<(), Invalid>;
 
 impl Workload {
     /// Highest permitted rate in operations per second.
-    pub const IOPS_MAX: f64 = 1e9;
+    pub(crate) const IOPS_MAX: f64 = 1e9;
     /// Highest permitted rate in bytes per second.
-    pub const BYTES_PER_SECOND_MAX: f64 = 1e13;
+    pub(crate) const BYTES_PER_SECOND_MAX: f64 = 1e13;
 
     /// Checks every field. The range may still be open-ended.
     ///
