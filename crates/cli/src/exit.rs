@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use plumb_block::FailureKind;
 use plumb_caches::OrderError;
 use plumb_fleet::SessionError;
+use plumb_linux::descriptors::lacks_stdout;
 use plumb_path::{Finding, RecordingError, Severity};
 use plumb_policy::error::PolicyError;
 use plumb_report::document::FleetDocument;
@@ -201,8 +202,12 @@ pub(crate) fn say(failure: &anyhow::Error) -> Exit {
             crate::terminal::say(plain.trim_end());
             return code;
         }
-        return match typed.print() {
-            // A reader that closed the pipe needs no message.
+        let printed = match typed.use_stderr() || !lacks_stdout() {
+            true => typed.print(),
+            false => Err(std::io::Error::other("it is closed")),
+        };
+        return match printed {
+            // A reader who closed the pipe before the help was out has nothing to be told.
             Err(broken) if broken.kind() != std::io::ErrorKind::BrokenPipe => {
                 crate::terminal::say(&format!("plumb: cannot write to stdout: {broken}"));
                 FailureKind::Failed.into()

@@ -268,7 +268,15 @@ fn a_reader_who_leaves_is_no_failure_and_a_full_stdout_is() {
         assert_eq!(output.status.code(), Some(5), "{typed}: {}", said(&output));
         assert!(stderr(&output).contains("cannot write to stdout"), "{typed}: {}", said(&output));
     }
-    for typed in ["load f --count 10 --no-record", "survey .", "survey . --json", "explain", "drive list"] {
+    for typed in [
+        "load f --count 10 --no-record",
+        "survey .",
+        "survey . --json",
+        "explain",
+        "drive list",
+        "load --help",
+        "--version",
+    ] {
         let mut closed = Command::new("sh");
         closed.args(["-c", &format!("exec \"$0\" {typed} >&-")]).arg(plumb().get_program());
         let output = closed.current_dir(place.here.path()).output().unwrap();
