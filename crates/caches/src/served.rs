@@ -135,10 +135,10 @@ pub struct CacheStatus {
     pub backing: BackingStatus,
     /// Legs of the log.
     pub legs: Vec<LegStatus>,
-    /// Distribution of the log over them; null if the server is of a version that does not say it.
+    /// Distribution of the log over the legs; null if the server is of a version that does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<Layout>,
-    /// The bytes used of each leg.
+    /// Bytes used of each leg.
     pub size: u64,
     /// Bytes that only the log holds; null if unknown.
     pub dirty_bytes: Option<u64>,

@@ -207,7 +207,7 @@ pub(crate) fn say(failure: &anyhow::Error) -> Exit {
             false => Err(std::io::Error::other("it is closed")),
         };
         return match printed {
-            // A reader who closed the pipe before the help was out has nothing to be told.
+            // A reader that closed the pipe needs no message.
             Err(broken) if broken.kind() != std::io::ErrorKind::BrokenPipe => {
                 crate::terminal::say(&format!("plumb: cannot write to stdout: {broken}"));
                 FailureKind::Failed.into()

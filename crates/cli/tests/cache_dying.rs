@@ -238,7 +238,7 @@ fn a_deleted_log_that_cannot_be_written_back_is_discarded_by_one_command() {
     refused(&place, &["status", &place.name], 2, &["no cache of this name"]);
 }
 
-/// The other device of a mirror has everything, so the server ends at once.
+/// The other leg of the mirror has all data, so the server ends at once.
 #[test]
 fn a_mirror_of_which_one_file_was_deleted_is_stopped_without_writing_back() {
     let place = Place::new(32 << 20);

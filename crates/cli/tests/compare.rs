@@ -167,13 +167,13 @@ fn recorded_runs_are_compared_and_labelled() {
     let output = plumb().args(mistyped).current_dir(place.here.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(!place.here.path().join("plumb-runs").exists(), "nothing was to be recorded");
-    // Operations of another length have no rate in common but that of their bytes.
+    // Runs of different block sizes are comparable by their bytes alone.
     let larger = "load sim:sas-15k --random --block-size 64k --duration 1s --out larger";
     let output = plumb().args(larger.split(' ')).current_dir(place.here.path()).output().unwrap();
     assert!(output.status.code().is_some_and(|code| code < 2), "{}", said(&output));
     let (document, _) = compared(&place, "larger|--against|run0");
     assert_eq!(document["figure"], "bytes-per-second");
-    // The name of a file is not spelt otherwise at the start of a sentence.
+    // The name of a file is not capitalised at the start of a sentence.
     std::fs::rename(place.here.path().join("run1"), place.here.path().join("off")).unwrap();
     let output =
         plumb().args(["compare", "off", "--against", "run0"]).current_dir(place.here.path()).output();

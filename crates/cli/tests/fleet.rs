@@ -454,6 +454,12 @@ fn levels_are_compared_on_all_hosts_at_once() {
         "{document:#}"
     );
     assert!(document["ratio"]["median"].as_f64().unwrap() > 1.5, "{document:#}");
+    // The times of the drives of all hosts explain it.
+    let terms = document["explanation"].as_array().unwrap();
+    assert!(terms.iter().any(|term| term["term"] == "flushes-per-sync"), "{document:#}");
+    let counts = &document["measured"][0]["counts"];
+    let [drives, slots] = ["device_seconds", "slot_seconds"].map(|name| counts[name].as_f64().unwrap());
+    assert!(drives > 0.0 && slots > 1.5 * counts["seconds"].as_f64().unwrap(), "{counts:#}");
     // Pilot blocks without the figure end it, as they end a comparison on one machine.
     let mut compare = fleet("compare", "a,b", SHELL);
     compare.args("--factor policy=on,off sim:he8-media-cache --random --write 100".split(' '));

@@ -14,7 +14,7 @@ use plumb_report::verdict::loses_writes;
 use plumb_trial::{GOES_ON, Interim, ScheduledSpan, SpanRun, Trial, TrialEnded, TrialError};
 use plumb_workload::Scenario;
 
-use crate::block::{Way, block_of, length, of_transactions};
+use crate::block::{Way, block_of, of_transactions};
 use crate::design::Design;
 use crate::experiment::{Experiment, Extent, WARMUP_SHARE};
 use crate::judge::{Question, conclude, document, is_clear, practised, synchronous, whole_rounds};

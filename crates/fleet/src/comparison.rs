@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use plumb_compare::{Design, Question, block_of_sides, document, pilot_problem};
+use plumb_compare::{Design, Question, block_of_hosts, document, pilot_problem};
 use plumb_report::document::comparison::Block;
 use plumb_report::document::{ComparisonDocument, FleetDocument};
 use plumb_workload::Scenario;
@@ -31,8 +31,8 @@ impl HostComparison {
     /// Runs and judges the blocks. Ends after an incomplete block, which does not count.
     ///
     /// # Errors
-    /// If no block was measured, the pilot blocks cannot answer the question, nothing can be recorded, or the
-    /// hosts cannot be waited for.
+    /// Fails if no block was measured, the pilot blocks cannot answer the question, the recording cannot be
+    /// written, or waiting for the hosts fails.
     pub fn run(
         &self,
         session: &mut Session,

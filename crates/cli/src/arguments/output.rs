@@ -27,9 +27,9 @@ impl OutputArguments {
     /// that it `writes`, and all that it `reads` or measures.
     ///
     /// # Errors
-    /// The refusal of [`OutputFile::check`], of a file that the command reads, of one that is named twice,
-    /// and of one that is in use or holds what no result may replace. A descriptor that was closed when plumb
-    /// was started is a failure.
+    /// The errors of [`OutputFile::check`], and the refusal of a file that the command reads, is named twice,
+    /// is in use, or has contents that no result may replace. Fails if a named standard descriptor was closed
+    /// when plumb was started.
     pub(crate) fn each<'a>(
         self,
         writes: impl IntoIterator<Item = &'a Path>,

@@ -228,7 +228,8 @@ fn log_deleted(cache: &CacheStatus) -> Option<String> {
     if cache.layout.is_some_and(|layout| !cache.has_no_named_log(layout)) {
         let (name, lost) = (shell_word(&cache.name), shell_word(&deleted.path));
         return Some(format!(
-            "LOG DELETED: {} was deleted. Nothing is lost when the server ends, because another device of the mirror holds              the whole log; replace the deleted one (`plumb cache replace-leg {name} --lost {lost} --log NEW`)",
+            "LOG DELETED: {} was deleted. Nothing is lost when the server ends, because another device of the mirror holds \
+             the whole log; replace the deleted one (`plumb cache replace-leg {name} --lost {lost} --log NEW`)",
             deleted.path
         ));
     }

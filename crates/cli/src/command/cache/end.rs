@@ -89,8 +89,8 @@ fn say_not_erased(uuid: Uuid, why: &plumb_targets::Error) {
     ));
 }
 
-/// Ends the server of a cache, and returns the status with which it ended; `None` if it is not served. Where
-/// the loss of what only the log holds is accepted, a server that ended with such a loss is no failure.
+/// Ends the server of a cache, and returns the status with which it ended; `None` if it is not served. If the
+/// caller accepts the loss of what only the log holds, a server that ended with such a loss is no failure.
 fn end_server(name: &str, cut_off: bool, accepts_loss: bool) -> anyhow::Result<Option<CacheStatus>> {
     match order(name, &Order::Detach { cut_off, identity: None }) {
         Err(error) if accepts_loss && matches!(order(name, &Order::Status), Ok(None)) => {
@@ -101,7 +101,7 @@ fn end_server(name: &str, cut_off: bool, accepts_loss: bool) -> anyhow::Result<O
     }
 }
 
-/// Takes a cache away.
+/// Detaches a cache.
 pub(super) fn detach(
     name: &str,
     cut_off: bool,
@@ -118,7 +118,7 @@ pub(super) fn detach(
         return Ok(Exit::NOT_MEASURED);
     }
     let end = end_server(name, cut_off, discard_dirty.is_some())?;
-    // There is no log to be opened again.
+    // A log without a name cannot be opened again.
     let is_written_back = end.is_some_and(|end| end.has_deleted_log() && end.is_written_back());
     let was_detached = plumb_caches::was_detached(&config);
     let (mut given_up, mut is_backing_gone) = (was_detached.unwrap_or(0), false);

@@ -266,9 +266,9 @@ fn without_submission(of: &Field<'_>, operations: u64) -> Result<Option<String>,
     })
 }
 
-/// Returns the times of the operations of a direction: `lat`, from the submission on. fio lists percentiles
-/// of `clat` alone unless it is asked for others, and `clat` leaves out the submission, within which a
-/// buffered read of libaio is served. With `disable_slat`, the submission is the difference of the means.
+/// Returns the latencies from submission (`lat`). By default fio lists percentiles of `clat` only, which
+/// exclude the submission, although libaio serves a buffered read within it. With `disable_slat`, the
+/// submission is the difference of the means.
 fn times(of: &Field<'_>, operations: u64, options: &Options<'_>) -> Result<Option<Distribution>, Error> {
     let [whole, completion, submission] = timings(of);
     let submission = match (submission.mean()?, whole.mean()?.zip(completion.mean()?)) {

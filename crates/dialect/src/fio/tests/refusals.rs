@@ -3,7 +3,7 @@
 use super::*;
 use crate::fio::option_table;
 
-/// The lines, the option that the error must name, and a word of it.
+/// Lines, the option that the error must name, and a word of the message.
 const REFUSED: [(&str, &str, &str); 75] = [
     ("rw=trimwrite", "rw", "trims that precede"),
     ("rw=sideways", "rw", "expected read"),
