@@ -1,6 +1,6 @@
-//! Targets: whatever a user can name, opened in one call: what [`plumb_guard`] opens, and write-back caches
-//! ([`plumb_caches`]). Beside it the simulated drives that are served under a name, and the servers of this
-//! machine.
+//! Targets that a user can name, opened in one call: everything that [`plumb_guard`] opens, and write-back
+//! caches ([`plumb_caches`]). Also the simulated drives that are served under a name, and the list of the
+//! servers of this machine.
 
 mod open;
 pub mod served_drive;

@@ -1,4 +1,4 @@
-//! From names to open devices: the one door for whatever a user can name.
+//! Opens targets by name. All commands of plumb open their targets here.
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use plumb_linux::FileOptions;
 use plumb_path::Survey;
 use plumb_sim::model::TypedModel;
 
-/// Opens one target: [`open_all`] for a caller that has just one.
+/// Opens one target, as [`open_all`] does.
 ///
 /// # Errors
-/// As [`open_all`].
+/// Those of [`open_all`].
 pub fn open(
     name: &Name,
     intent: Intent,
@@ -32,10 +32,10 @@ fn one(wanted: TargetRequest, permission: &Permission, time: &Time) -> Result<Op
     opened.into_iter().next().ok_or_else(|| Error::usage(&shown, "it was not opened", ""))
 }
 
-/// Opens a target of any kind to be looked at. A simulated drive is in a world of its own.
+/// Opens a target of any kind for reading. A simulated drive gets its own simulated world.
 ///
 /// # Errors
-/// As [`open_all`].
+/// Those of [`open_all`].
 pub fn open_to_read(name: Name) -> Result<OpenedTarget> {
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
     let time = time_of([&name], &clock);
@@ -43,24 +43,24 @@ pub fn open_to_read(name: Name) -> Result<OpenedTarget> {
     one(TargetRequest { name, intent: Intent::READ, options }, &Permission::default(), &time)
 }
 
-/// Opens to be looked at what the kernel does not know: a simulated drive, an export of an NBD server, a
-/// cache. `None` for a path.
+/// Opens a target that the kernel does not know for reading: a simulated drive, an NBD export or a cache.
+/// Returns `None` for a path.
 ///
 /// # Errors
-/// As [`open_all`].
+/// Those of [`open_all`].
 pub fn open_foreign(typed: &OsStr) -> Result<Option<OpenedTarget>> {
-    // A word that is not a name with a scheme is a path, whatever it looks like.
+    // A word that does not parse as a name with a scheme is a path.
     let Ok(name @ Name::Scheme { .. }) = Name::parse(typed) else { return Ok(None) };
     Ok(Some(open_to_read(name)?).filter(|opened| opened.kind.device_kind().is_some()))
 }
 
-/// Opens all targets of a run, in the order given, or none.
+/// Opens all targets of a run in the given order, or none.
 ///
-/// The same file or device may be wanted more than once: if it is wanted in the same way, the device is
-/// shared, else it is opened again beside the first.
+/// A file or device that is requested more than once in the same way is shared; requested in different ways,
+/// it is opened once for each.
 ///
 /// # Errors
-/// The first refusal or failure. Nothing was written then, and nothing that was made is left behind.
+/// The first refusal or failure. Nothing has been written then, and everything created is removed.
 pub fn open_all(wanted: &[TargetRequest], permission: &Permission, time: &Time) -> Result<Vec<OpenedTarget>> {
     let places = wanted.iter().cloned().enumerate();
     let (caches, rest): (Vec<_>, Vec<_>) = places.partition(|(_, want)| plumb_caches::is_meant(&want.name));
@@ -68,16 +68,16 @@ pub fn open_all(wanted: &[TargetRequest], permission: &Permission, time: &Time) 
     open_beside(opened, rest.into_iter(), permission, time)
 }
 
-/// Returns the way to a target that the kernel does not know: as far as the device says itself, of a cache
-/// that was made also what is below. `None` for a file or a block device.
+/// Returns the write path of a target that the kernel does not know, as far as the device describes itself;
+/// for a cache with the devices below it. Returns `None` for a file or a block device.
 pub fn survey(target: &OpenedTarget) -> Option<Survey> {
     let is_cache = target.kind == TargetKind::Cache;
     let of_cache = is_cache.then(|| plumb_caches::survey(&target.shown).ok().flatten()).flatten();
     of_cache.or_else(|| target.survey())
 }
 
-/// Returns the simulated drives that `name` stands for: itself, or those of a cache over such drives alone.
-/// `None` for anything else.
+/// Returns the simulated drives behind `name`: the drive itself, or those of a cache that uses only such
+/// drives. Returns `None` for other targets.
 fn simulated_drives(name: &Name) -> Option<Vec<Name>> {
     match name {
         Name::Scheme { scheme: Scheme::Sim, .. } => Some(vec![name.clone()]),
@@ -85,8 +85,8 @@ fn simulated_drives(name: &Name) -> Option<Vec<Name>> {
     }
 }
 
-/// Returns the time of a run on targets of these names, whose real clock is `clock`. It is virtual if all of
-/// them are simulated drives: then the run takes no longer than the simulation.
+/// Returns the time of a run on targets with these names: virtual if all of them are simulated drives, so
+/// that the run takes only as long as the simulation, otherwise `clock`.
 pub fn time_of<'a>(names: impl IntoIterator<Item = &'a Name>, clock: &Arc<dyn Clock>) -> Time {
     let mut names = names.into_iter().peekable();
     if names.peek().is_some() && names.all(|name| simulated_drives(name).is_some()) {
@@ -96,8 +96,8 @@ pub fn time_of<'a>(names: impl IntoIterator<Item = &'a Name>, clock: &Arc<dyn Cl
     }
 }
 
-/// Returns the seed that all random choices of a run derive from whose targets are simulated drives, so that
-/// the same names give the same run: that of the first drive, mixed, for the drive itself draws from it.
+/// Returns the seed of all random choices of a run on simulated drives, so that equal names give equal runs.
+/// It is derived from the seed of the first drive by mixing, since the drive itself draws from that. Returns
 /// `None` if there are other targets.
 pub fn seed_of<'a>(names: impl IntoIterator<Item = &'a Name>) -> Option<u64> {
     let drives: Option<Vec<_>> = names.into_iter().map(simulated_drives).collect();
@@ -106,7 +106,7 @@ pub fn seed_of<'a>(names: impl IntoIterator<Item = &'a Name>) -> Option<u64> {
         _ => None,
     });
     let first = seeds.next()??;
-    // A bijection: other drives have other runs.
+    // The mixing is a bijection, so different drives give different runs.
     seeds
         .all(|seed| seed.is_some())
         .then(|| (first ^ 0x706c_756d_6273_6565).wrapping_mul(0x9e37_79b9_7f4a_7c15))

@@ -1,5 +1,5 @@
-//! Simulated drive that is served under a name: the orders that only such a drive takes (power, cuts, faults,
-//! its cache), and its status.
+//! Simulated drive served under a name: the control orders that only such a drive accepts (power, cuts,
+//! faults, its write cache), and its status.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
@@ -20,117 +20,118 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum DriveOrder {
-    /// Cut the power: now, or when this says ([`CutWhen`]).
+    /// Cut the power, now or at the moment `when` ([`CutWhen`]).
     Cut {
-        /// `now`, `write=7`, `flush:3:submitted..flush:3:completed`.
+        /// Moment of the cut: `now`, `write=7`, `flush:3:submitted..flush:3:completed`.
         when: String,
     },
-    /// Take back a cut that waits for its moment; nothing is done if none does.
+    /// Cancel a pending cut, if there is one.
     Disarm,
     /// Turn the power on again.
     PowerOn,
-    /// Switch the write cache.
+    /// Switch the write cache on or off.
     Set {
         /// True if the write cache is enabled.
         wce: bool,
     },
-    /// Set a fault.
+    /// Inject a fault.
     Fault {
-        /// The fault, as [`Fault`] is written.
+        /// Fault in the text form of [`Fault`].
         fault: String,
     },
-    /// Take all faults away.
+    /// Remove all faults.
     ClearFaults,
 }
 
-/// How a drive is.
+/// Status of a served drive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DriveStatus {
-    /// Always [`DriveStatus::SCHEMA`].
+    /// Name and version of the document: [`DriveStatus::SCHEMA`].
     pub schema: String,
-    /// The name of the drive.
+    /// Name of the drive.
     pub name: String,
     /// Model of the drive.
     pub model: String,
-    /// True if it has power.
+    /// True if the drive has power.
     pub power: bool,
-    /// True if the write cache is on; null if there is none to switch.
+    /// True if the write cache is enabled; null if the drive has none that can be switched.
     pub wce: Option<bool>,
-    /// Seconds since it was made.
+    /// Seconds since the drive was created.
     pub now: f64,
     /// Capacity in bytes.
     pub size: u64,
-    /// Bytes that a power cut now would put at risk.
+    /// Bytes at risk if the power were cut now.
     pub dirty_bytes: u64,
-    /// Reads done.
+    /// Completed reads.
     pub reads: u64,
-    /// Writes and write-zeroes done.
+    /// Completed writes and write-zeroes.
     pub writes: u64,
-    /// Flushes that reached the drive and were answered.
+    /// Flushes that reached the drive and completed.
     pub flushes: u64,
-    /// Flushes that a driver in front of the drive answered itself.
+    /// Flushes that a driver in front of the drive completed without forwarding them.
     pub flushes_dropped: u64,
-    /// Writes with FUA.
+    /// Completed writes with FUA.
     pub fua_writes: u64,
-    /// Discards done.
+    /// Completed discards.
     pub discards: u64,
-    /// Power cuts until now.
+    /// Power cuts so far.
     pub cuts: u64,
-    /// When the power will be cut, as it was asked for; null if no cut waits for its moment.
+    /// Moment of the pending power cut, as the user wrote it; null if none is pending.
     pub cut_armed: Option<String>,
-    /// Blocks whose acknowledged contents the last power cut took away; null before the first.
+    /// Blocks whose acknowledged contents were lost at the last power cut; null before the first.
     pub lost_at_last_cut_blocks: Option<u64>,
-    /// Blocks lost at the last power cut although the drive had said that they were durable: 0 for a drive
-    /// that does not lie; null before the first power cut.
+    /// Blocks lost at the last power cut although the drive had reported them durable: 0 for a drive that
+    /// does not lie; null before the first power cut.
     pub lost_although_durable_blocks: Option<u64>,
     /// Other effects of the last power cut; null before the first.
     pub last_cut: Option<CutReport>,
-    /// True if a flush has failed since the power came on, so that no later one succeeds.
+    /// True if a flush has failed since power-on, so that all later ones fail too.
     pub latched: bool,
-    /// True if the file that is its medium was deleted: the contents go with the server.
+    /// True if the file that is the medium was deleted: the contents do not outlive the server.
     #[serde(default)]
     pub is_medium_deleted: bool,
-    /// The faults that are set.
+    /// Faults in force.
     pub faults: Vec<String>,
-    /// The first NBD URI; null if it is not exported so.
+    /// First NBD URI; null without an NBD export.
     pub nbd: Option<String>,
-    /// All of them.
+    /// All NBD URIs.
     pub nbd_uris: Vec<String>,
-    /// Number of NBD clients that are connected.
+    /// Number of connected NBD clients.
     pub nbd_clients: u64,
-    /// The block device; null if it is not attached.
+    /// Path of the attached block device; null without one.
     pub device: Option<String>,
-    /// Way by which the requests of the block device come to the server: `fuse`, `fuse-io-uring` or `ublk`.
+    /// Transport of the block device's requests to the server: `fuse`, `fuse-io-uring` or `ublk`.
     pub transport: Option<String>,
-    /// Holders that have had that device open since before a loss of power, each in words: every request to
-    /// it fails until they have closed it.
+    /// Holders that have kept the block device open since before a power loss, each described in words. All
+    /// their requests fail until they close it.
     pub device_open_across_cut: Vec<String>,
-    /// The control socket.
+    /// Path of the control socket.
     pub control: String,
-    /// The process that holds it.
+    /// Process ID of the server.
     pub pid: u32,
 }
 
 impl DriveStatus {
-    /// The name and version of the document.
+    /// Name and version of the document.
     pub const SCHEMA: &str = "plumb/drive-status/1";
-    /// Name and version of the document with the status of a drive that has just been made.
+    /// Name and version of the document that `serve` prints for a new drive.
     pub const SCHEMA_SERVE: &str = "plumb/drive-serve/1";
 }
 
-/// The controls of a simulated drive.
+/// Control orders of a simulated drive.
 pub struct DriveControls {
     handle: Handle,
-    /// The cut that was asked for last if it was for later, and how many there had been then.
+    /// Latest cut armed for a later moment, and the number of cuts at that time.
     armed: Option<(String, u64)>,
-    /// File that is its medium.
+    /// File that is the medium.
     medium: Option<File>,
 }
 
-/// Makes a drive and serves it. Faults are set last: they count from when it is ready for its users.
+/// Creates a drive and serves it. Faults are set last, so that they count from the moment at which the drive
+/// is ready for clients.
 ///
 /// # Errors
-/// See [`ServiceError`]; nothing is left behind.
+/// See [`ServiceError`]. Everything created is removed then.
 pub fn serve_drive(
     model: &Model,
     mut options: DriveOptions,
@@ -157,14 +158,14 @@ pub fn serve_drive(
     Ok(service)
 }
 
-/// Describes the contents of a drive in one line, if what is durable of them outlives this process.
+/// Describes the contents of a drive in one line, if its durable contents outlive this process.
 pub fn contents_of(model: &str, backing: &Backing) -> Option<String> {
     let Backing::File(file) = backing else { return None };
     let which = file.metadata().map(|found| format!("{}:{}", found.dev(), found.ino()));
     Some(format!("{model} on file {}", which.unwrap_or_default()))
 }
 
-/// Returns true if no name leads to the file any more.
+/// Returns true if the file has no name any more.
 fn is_deleted(file: &File) -> bool {
     file.metadata().is_ok_and(|found| found.nlink() == 0)
 }
@@ -172,7 +173,7 @@ fn is_deleted(file: &File) -> bool {
 impl Controls for DriveControls {
     type Order = DriveOrder;
     type Status = DriveStatus;
-    // Data that a simulated drive holds is gone with it in any case.
+    // The contents of a simulated drive end with this process in any case.
     const WAITS_FOR_HOLDERS: bool = false;
 
     fn status(&self, exports: &Exports<'_>) -> DriveStatus {
@@ -244,7 +245,7 @@ impl DriveControls {
     }
 }
 
-/// Describes a drive by what it keeps, which is not always what it says.
+/// Describes a drive by its actual behaviour, which may differ from what it reports.
 fn record_of(drive: &Drive) -> DriveRecord {
     let Promise { volatile, flush, .. } = drive.promise();
     DriveRecord {
@@ -261,7 +262,7 @@ fn record_of(drive: &Drive) -> DriveRecord {
     }
 }
 
-/// Changes the drive as the order says.
+/// Applies an order to the drive.
 fn change(drive: &mut Drive, now: Nanos, order: &DriveOrder) -> Result<(), RefusedOrder> {
     let invalid = |error: &dyn std::error::Error| RefusedOrder::invalid(in_one_line(error));
     match order {

@@ -1,4 +1,5 @@
-//! Servers of simulated drives and caches on this machine, for whoever asks what a power cut would take.
+//! Queries to the servers of simulated drives and caches on this machine, for the estimate of what a power
+//! cut would take.
 
 use plumb_block::in_one_line;
 use plumb_path::exposure::{CacheShare, Live};
@@ -8,7 +9,7 @@ use plumb_state::places;
 use crate::served_drive::{DriveOrder, DriveStatus};
 use plumb_caches::{CacheOrder, CacheStatus, sockets};
 
-/// Servers of this user, asked by name.
+/// Running servers of this user, queried by name.
 #[derive(Debug)]
 pub struct Servers;
 
