@@ -1,9 +1,9 @@
-//! A campaign of power cuts: each cycle writes, cuts the power, turns it on, waits for the drive, verifies.
-//! An interrupted campaign is resumed.
+//! Campaign of power cuts. Each cycle writes, cuts the power, restores it, waits for the drive, and verifies.
+//! An interrupted campaign can be resumed.
 //!
 //! ```text
 //!   DIR/campaign.json     the document, replaced after each cycle, and before each cut (`pending`)
-//!   DIR/cycle-00001/      the record of a cycle, as a witness keeps it; this process is the witness
+//!   DIR/cycle-00001/      record of a cycle in the format of a witness, which is this process
 //! ```
 
 use std::fs::{self, File};
@@ -31,44 +31,44 @@ use crate::message::{Event, Message};
 use crate::power::{Machine, PowerSwitch};
 use crate::record::serve;
 
-/// Time that a writer may go on after the power is gone: its connection may not know.
+/// Time that a writer may continue after the cut: its connection may not notice the loss at once.
 const LAST_WORDS: Nanos = Nanos::secs(5);
-/// Time that a process may take to end by itself.
+/// Time that a process has to exit by itself.
 const GRACE: Nanos = Nanos::millis(200);
-/// Time to wait before the next try to verify.
+/// Pause between two attempts to verify.
 const RETRY: Nanos = Nanos::millis(500);
-/// Number of cycles in a row that say nothing after which a campaign ends.
+/// Number of consecutive cycles that do not count after which a campaign ends.
 const NOT_COUNTED_MAX: usize = 3;
 
 /// Settings of a campaign.
 #[derive(Debug, Clone)]
 pub struct Campaign {
-    /// Arguments of the writer: the target as it is named where it runs, and the rest.
+    /// Arguments of the writer: the target, as named on the machine under test, and the options.
     pub writer: Vec<String>,
-    /// Where writer and verification run.
+    /// Machine on which the writer and the verification run.
     pub machine: Machine,
     /// Switch that cuts the power.
     pub switch: PowerSwitch,
-    /// Where everything is kept.
+    /// Directory of the campaign's document and records.
     pub directory: PathBuf,
     /// Number of cycles.
     pub cycles: u64,
-    /// Time from the filling to the cut of the power.
+    /// Range of the time from the end of the filling to the power cut.
     pub cut_after: Moments,
-    /// At which command a simulated drive is cut instead, as `plumb drive cut` takes it.
+    /// Command at which a simulated drive is cut instead, in the syntax of `plumb drive cut`.
     pub aim: Option<String>,
-    /// Time that the filling may take, and the drive to come back.
+    /// Time limit for the filling, and for the return of the drive.
     pub patience: Nanos,
-    /// The seed of the moments.
+    /// Seed of the moments of the cuts.
     pub seed: u64,
 }
 
-/// Span of time in which a moment is drawn.
+/// Range in which the moment of a cut is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moments {
-    /// The earliest moment.
+    /// Earliest moment.
     pub from: Nanos,
-    /// The latest moment, at most 24 hours.
+    /// Latest moment, at most 24 hours.
     pub to: Nanos,
 }
 
@@ -88,23 +88,23 @@ impl FromStr for Moments {
 enum WitnessMessage {
     /// The region is filled.
     Filled,
-    /// The verification is done; this was found.
+    /// The verification is done, with this result.
     Verified(Box<VerifyDocument>),
-    /// The session is over.
+    /// The session ended.
     Closed,
 }
 
-/// A writer or a verification, whose witness is a thread of this process.
+/// Writer or verification under test; a thread of this process is its witness.
 struct Session<'a> {
     child: Child,
     heard: Receiver<WitnessMessage>,
-    /// File with what the child says on stderr.
+    /// File that receives the stderr of the child.
     log: PathBuf,
     stop: &'a AtomicBool,
 }
 
-/// Returns why no further cycle is tried after those of this process, if so: the last have said nothing, or
-/// the drive did not come back.
+/// Returns the reason to try no further cycle after `cycles` of this process: the last ones did not count, or
+/// the drive did not return. Returns `None` to continue.
 fn is_in_vain(cycles: &[Cycle]) -> Option<String> {
     let last = cycles.last()?;
     let silent = cycles.iter().rev().take_while(|cycle| cycle.result == CycleResult::NotCounted).count();
@@ -113,12 +113,12 @@ fn is_in_vain(cycles: &[Cycle]) -> Option<String> {
 }
 
 impl Campaign {
-    /// Runs all cycles that are not done yet, and tells `progress` after each. A stop ends it with what it
-    /// has.
+    /// Runs all remaining cycles and calls `progress` after each. A stop ends the campaign with the cycles so
+    /// far.
     ///
     /// # Errors
-    /// If the cut cannot be aimed so, the directory holds another campaign or cannot be written, or a power
-    /// switch fails.
+    /// If the cut cannot be aimed as requested, the directory holds another campaign or cannot be written, or
+    /// a power switch fails.
     pub fn run(
         &self,
         stop: &AtomicBool,
@@ -159,7 +159,7 @@ impl Campaign {
         [&self.machine.launcher[..], &self.writer, &rest].concat()
     }
 
-    /// Reads the document in the directory, or makes a new one.
+    /// Reads the document in the directory, or creates one.
     fn load_document(&self) -> Result<CampaignDocument> {
         let path = self.directory.join("campaign.json");
         let mut document: CampaignDocument = match fs::read(&path) {
@@ -183,7 +183,7 @@ impl Campaign {
             )));
         }
         document.cycles_wanted = self.cycles;
-        // A drive that did not come back is tried again, and so are cycles that said nothing.
+        // A drive that did not return is tried again, and so are cycles that did not count.
         document.cycles.pop_if(|cycle| cycle.result == CycleResult::NoReturn);
         Ok(document)
     }
@@ -197,8 +197,8 @@ impl Campaign {
         replaced.map_err(|error| Error::not_measured(in_one_line(&error)))
     }
 
-    /// Runs the next cycle; `None` if it was stopped. One that an earlier process left after its cut is only
-    /// verified.
+    /// Runs the next cycle. Returns `None` after a stop. A cycle whose cut an earlier process had prepared or
+    /// made is only verified.
     fn cycle(&self, document: &mut CampaignDocument, stop: &AtomicBool) -> Result<Option<Cycle>> {
         let number = document.cycles.len() as u64 + 1;
         let (clock, is_left) = (RealClock::start(), document.pending.is_some());
@@ -223,7 +223,7 @@ impl Campaign {
         Ok(Some(cycle))
     }
 
-    /// Writes, cuts the power and gives it back.
+    /// Runs the writer, cuts the power, and restores it.
     fn write_and_cut(&self, number: u64, document: &mut CampaignDocument, stop: &AtomicBool) -> Result<Cut> {
         let writer = self.session(number, "writer", &self.writer, stop)?;
         let is_stopped = || stop.load(Ordering::Acquire);
@@ -244,7 +244,7 @@ impl Campaign {
         }
         writer.wait(LAST_WORDS);
         writer.end();
-        // Whatever the writer says: a drive that tells whether it has power is asked.
+        // A switch that can report the power state decides, whatever the writer reported.
         let is_cut = cut.is_ok() && self.switch.is_off()?;
         cut.and(self.switch.power_on())?;
         if is_cut {
@@ -253,7 +253,7 @@ impl Campaign {
         Ok(Cut::NotCounted("the power was not cut, because its moment did not come".to_owned()))
     }
 
-    /// Returns how long after the filling the power is cut.
+    /// Returns the time from the filling to the power cut of cycle `number`.
     fn moment(&self, number: u64) -> Nanos {
         let Moments { from, to } = self.cut_after;
         let mut chance =
@@ -261,7 +261,7 @@ impl Campaign {
         from + Nanos(below(&mut chance, to.since(from).0.saturating_add(1)))
     }
 
-    /// Verifies as soon as the drive is back; none if it was stopped.
+    /// Verifies as soon as the drive is back. Returns `None` after a stop.
     fn verify(&self, number: u64, clock: RealClock, stop: &AtomicBool) -> Option<Cycle> {
         let (end, is_stopped) = (clock.now().saturating_add(self.patience), || stop.load(Ordering::Acquire));
         loop {
@@ -311,7 +311,7 @@ impl Campaign {
             let served = serve(&directory, &ours, &ours, &mut |message| {
                 let flushes = |event: &Event| matches!(event, Event::Flushed { .. });
                 let news = match message {
-                    // The first flush is that of the filling.
+                    // The first flush ends the filling.
                     Message::Batch(batch) if !is_filled && batch.events.iter().any(flushes) => {
                         is_filled = true;
                         Some(WitnessMessage::Filled)
@@ -319,11 +319,11 @@ impl Campaign {
                     Message::Verified(found) => Some(WitnessMessage::Verified(found)),
                     _ => None,
                 };
-                // A receiver that no longer listens has what it wanted.
+                // A receiver that no longer listens has all it needs.
                 news.map_or(Ok(()), |news| sender.send(news)).unwrap_or_default();
             });
-            // A connection that breaks is what a cut looks like; why a record could not be kept, the other
-            // side was told and says.
+            // A cut breaks the connection, which is not an error. If a record could not be written, the other
+            // side was told and reports it.
             served.unwrap_or_default();
             sender.send(WitnessMessage::Closed).unwrap_or_default();
         });
@@ -333,17 +333,16 @@ impl Campaign {
 
 /// Outcome of a cut.
 enum Cut {
-    /// The cut was made, so many seconds after the filling if that was by the clock.
+    /// The cut was made; with its time after the filling in seconds, if it was timed by the clock.
     Done(Option<f64>),
-    /// The user wanted an end before.
+    /// The user stopped the campaign before the cut.
     Stopped,
-    /// The cut says nothing about the drive, for this reason.
+    /// The cut tells nothing about the drive, for this reason.
     NotCounted(String),
 }
 
 impl Session<'_> {
-    /// Waits at most `within` for the next message; returns `None` if there is none, or if the campaign was
-    /// stopped.
+    /// Waits at most `within` for the next message. Returns `None` if none arrives, or after a stop.
     fn wait(&self, within: Nanos) -> Option<WitnessMessage> {
         match receive_unless(&self.heard, || self.stop.load(Ordering::Acquire), within) {
             Ok(heard) => Some(heard),
@@ -352,9 +351,9 @@ impl Session<'_> {
         }
     }
 
-    /// Ends it, if it has not ended; the last that it said.
+    /// Ends the child, if it is still running. Returns its last message.
     fn end(mut self) -> String {
-        // The program closes its connection when it is done: then it is about to end by itself.
+        // A program that has closed its connection is about to exit by itself.
         while !matches!(self.heard.recv_timeout(GRACE.into()), Ok(WitnessMessage::Closed) | Err(_)) {}
         child::kill(&mut self.child).unwrap_or_default();
         let said = fs::read_to_string(&self.log).unwrap_or_default();

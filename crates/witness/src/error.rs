@@ -1,4 +1,4 @@
-//! Reasons why a run, a verification or a campaign ends: how a command fails by it, and a sentence.
+//! Errors of a run, a verification or a campaign: how the command fails, and a sentence for the user.
 
 use std::fmt::Display;
 use std::io;
@@ -12,9 +12,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{what}")]
 pub struct Error {
-    /// Way in which a command fails by it.
+    /// Way in which the command fails.
     pub failure: FailureKind,
-    /// True if a connection was lost, which may be made again.
+    /// True if a connection was lost, which can be restored.
     pub(crate) is_disconnected: bool,
     what: String,
 }
@@ -24,22 +24,22 @@ impl Error {
         Self { failure, is_disconnected: false, what: what.into() }
     }
 
-    /// Returns an error of typed words that make no sense.
+    /// Creates an error for invalid input.
     pub fn usage(what: impl Into<String>) -> Self {
         Self::new(FailureKind::Usage, what)
     }
 
-    /// Returns the error that nothing can be said of the drive, for this reason of this side or the other.
+    /// Creates an error for a result that could not be obtained, for this reason on either side.
     pub(crate) fn not_measured(why: impl Into<String>) -> Self {
         Self::new(FailureKind::NotMeasured, why)
     }
 
-    /// Returns an error for stored data that is not as it was written.
+    /// Creates an error for damaged stored data.
     pub(crate) fn damaged(place: impl Display, what: impl Display) -> Self {
         Self::not_measured(format!("{place}: {what}; nothing can be said of this run"))
     }
 
-    /// Returns the error of a connection that broke.
+    /// Creates an error for a broken connection.
     pub(crate) fn disconnected(source: &io::Error) -> Self {
         let what = format!("no witness answers at the other end: {source}");
         Self { is_disconnected: true, ..Self::new(FailureKind::Failed, what) }

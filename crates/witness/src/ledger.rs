@@ -1,5 +1,5 @@
-//! Ledger of what each block must hold by the record of a run, and what is said of one that holds something
-//! else.
+//! Ledger of the contents that each block must hold according to the record of a run, and the classification
+//! of blocks that hold something else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,18 +12,18 @@ use crate::message::Event;
 use crate::plan::{Plan, WRITES_MAX};
 use crate::record::Record;
 
-/// Number of wrong blocks that are told of one by one.
+/// Maximum number of wrong blocks that are listed individually.
 const EXAMPLES_MAX: usize = 16;
-/// Maximum number of other runs for which it is kept that blocks were found.
+/// Maximum number of other runs whose blocks are counted.
 const OTHERS_MAX: usize = 10_000;
-/// A tear leaves at least so many bytes in a row that are not as written; damaged bits do not.
+/// Minimum length of the run of differing bytes that a torn write leaves; damaged bits are scattered.
 const TEAR_BYTES: usize = 64;
 
-/// Knowledge about a write.
+/// Ordering facts of a completed write.
 #[derive(Debug, Clone, Copy)]
 struct Write {
-    /// Number of the first write that was not issued when this one was answered: this one is older than all
-    /// from there on.
+    /// Number of the first write that was not issued when this one completed: it and all later writes are
+    /// newer.
     older_than: u64,
     /// Number of the first write that was not issued when this one was known to be durable.
     durable_before: u64,
@@ -32,31 +32,31 @@ struct Write {
 
 const UNANSWERED: Write = Write { older_than: u64::MAX, durable_before: u64::MAX, durable_at: Nanos::ZERO };
 
-/// The blocks of a durable write for which nothing newer is required.
+/// Missing blocks of a durable write after which nothing newer is required.
 #[derive(Debug, Clone, Copy, Default)]
 struct Missing {
     blocks: u64,
-    /// True if one has gone back further than to what was there before.
+    /// True if a block holds a version older than the state before the missing write.
     is_stale: bool,
     first: Option<(Lba, Option<Stamp>)>,
 }
 
-/// Ledger of what each block must hold, and of what was found.
+/// Ledger of required contents and of the results of the comparison.
 pub struct Ledger {
     plan: Plan,
     writes: Vec<Write>,
-    /// Newest durable write of each block and the newest but one, each plus one; 0 for none.
+    /// Newest and second newest durable write of each block, each plus one; 0 for none.
     required: Vec<[u32; 2]>,
-    /// Writes that may be on their way to the medium: they may leave their blocks unreadable.
+    /// Writes that may have been in flight at the cut, and so may leave their blocks unreadable.
     at_risk: Vec<(u64, LbaRange)>,
-    /// Blocks for which each durable write is the newest.
+    /// Number of blocks for which each durable write is the newest.
     judged: Vec<u64>,
-    /// The newest write of which a block was found.
+    /// Newest write of which a block was found.
     survived: u64,
     missing: BTreeMap<u64, Missing>,
-    /// Wrong blocks that tell of no single write.
+    /// Wrong blocks that cannot be attributed to one write.
     blocks: BTreeMap<Class, u64>,
-    /// The seeds of other runs of which whole blocks were found.
+    /// Seeds of other runs of which whole blocks were found.
     pub(crate) others: BTreeSet<u64>,
     document: VerifyDocument,
     cut_at: Nanos,
@@ -64,7 +64,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Reads the record.
+    /// Builds the ledger from a record.
     ///
     /// # Errors
     /// If the events contradict each other, or the plan.
@@ -96,7 +96,7 @@ impl Ledger {
         for event in record.batches.iter().flat_map(|batch| &batch.events) {
             match *event {
                 Event::Written { write, next, at } => {
-                    // All but those in flight were answered before.
+                    // All writes below `next` except those in flight had completed.
                     if write >= next.min(WRITES_MAX) || next > answered.len() as u64 + u64::from(plan.depth) {
                         return Err(damaged(format!("write {write} cannot have been answered then")));
                     }
@@ -163,8 +163,8 @@ impl Ledger {
         }
     }
 
-    /// Returns true if a block for which `required` (plus one) is durable may hold the version of `write`:
-    /// nothing that is durable has surely replaced it.
+    /// Returns true if a block may hold the version of `write` although `required` (plus one) is durable: no
+    /// durable write is certain to have replaced it.
     fn may_hold(&self, write: u64, required: u32) -> bool {
         let older_than = self.writes.get(write as usize).map_or(u64::MAX, |write| write.older_than);
         required == 0 || write + 1 == u64::from(required) || older_than > u64::from(required) - 1
@@ -196,7 +196,7 @@ impl Ledger {
                 self.wrong(lba, class, stamp);
             }
             _ if newest == 0 => {}
-            // The block is as before the run, where no more than its filling was durable.
+            // The block is as before the run, and at most its filling was durable.
             _ if second == 0 && (is_whole || stamp.is_none()) => self.is_missing(lba, stamp, false),
             _ if is_whole || block.iter().all(|byte| *byte == 0) => self.is_missing(lba, stamp, true),
             _ => self.wrong(lba, Class::Corrupt, stamp),
@@ -237,7 +237,7 @@ impl Ledger {
         });
     }
 
-    /// Returns the document of all that was found.
+    /// Returns the document of the results.
     pub fn into_document(mut self) -> VerifyDocument {
         let mut counts: BTreeMap<Class, ClassCount> = BTreeMap::new();
         for (class, blocks) in std::mem::take(&mut self.blocks) {
@@ -268,13 +268,14 @@ impl Ledger {
     }
 }
 
-/// Returns true if the block begins as it was written and ends otherwise, rather than having damaged bits.
+/// Returns true if the block begins as written and ends differently, which distinguishes a tear from damaged
+/// bits.
 fn is_torn(stamp: Stamp, block: &[u8]) -> bool {
     let mut expected = vec![0; block.len()];
     Pattern { seed: stamp.seed, lba: stamp.lba, generation: stamp.generation }
         .fill(block.len(), &mut expected);
     let pieces = expected.chunks(TEAR_BYTES).zip(block.chunks(TEAR_BYTES));
-    // By chance a byte in 256 is the same.
+    // One byte in 256 is equal by chance.
     let differ = |(expected, found): (&[u8], &[u8])| {
         expected.iter().zip(found).filter(|(expected, found)| expected != found).count() > TEAR_BYTES / 2
     };

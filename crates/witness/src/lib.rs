@@ -1,5 +1,5 @@
-//! Real power: a writer on the machine under test, a witness elsewhere that records durably what was
-//! acknowledged, and after the cut a comparison of what is there with what must be.
+//! Real power cuts: a writer on the machine under test, a witness on another machine that durably records
+//! what was acknowledged, and after the cut a comparison of the drive's contents with the record.
 //!
 //! ```text
 //!   writer ── Run, Batch (events, how far writes may be issued) ──► witness ── append, fdatasync ──► DIR/NUMBER-RUN.log
@@ -9,27 +9,26 @@
 //! ```
 //!
 //! A message is JSON: a frame between the processes (`plumb_state::frame`), a sealed line in the record
-//! (`plumb_state::sealed_lines`). What is written follows from the [`Plan`] alone; each block carries (seed
-//! of the run, address, number of the write) and is known to the last byte. The writer issues no write
-//! beyond what the witness has confirmed, so that at most a window of acknowledgements is unknown to it. Why
-//! a loss is never claimed that is none, and a known one never hidden:
+//! (`plumb_state::sealed_lines`). All writes follow from the [`Plan`]. Each block carries the seed of the
+//! run, its address and the number of the write, and every byte of it is known. The writer issues no write
+//! beyond the lease that the witness has confirmed, so the witness misses at most a window of
+//! acknowledgements. Every reported loss is real, and every loss that the record shows is reported:
 //!
-//! - Only what is in the record is required, and it is in the record only if the device had said so.
-//! - A batch is confirmed when it is durable. The writer sends a batch again until it is confirmed, and goes
-//!   on with no other before: so the batches of a record follow one another, and one that is there twice is
-//!   the same one.
-//! - A witness that was killed leaves a torn last line at most, which was never confirmed. Each session
-//!   writes a file of its own, so that an older process which still has bytes in its pipe cannot spoil what a
-//!   newer one appends.
-//! - A batch that is missing, or a damaged line with others behind it, ends the verification: nothing is said
-//!   then.
-//! - Which version of a block may be there follows from the rules of `plumb-crash`: anything that no durable
-//!   write has surely replaced ("surely": it was answered before that one was issued).
+//! - Only recorded completions are required, and a completion is recorded only after the device reported
+//!   success.
+//! - A batch is confirmed once it is durable. The writer resends a batch until it is confirmed, before it
+//!   sends the next. So the batches of a record are consecutive, and a duplicate is identical to the
+//!   original.
+//! - A killed witness leaves at most a torn last line, which was never confirmed. Each session writes its own
+//!   file, so an older process with bytes left in its pipe cannot damage the file of a newer one.
+//! - A missing batch, or a damaged line with others after it, ends the verification without a result.
+//! - The versions that a block may hold follow from the rules of `plumb-crash`: any version that no durable
+//!   write is certain to have replaced. Certain means that the older write completed before the newer one was
+//!   issued.
 //!
 //! # Limitations
-//! The witness must not lose power with the drive. Blocks that somebody else writes between the cut and the
-//! verification count as lost. A cut says something about the windows in which it was made, and nothing about
-//! others.
+//! The witness must not lose power with the drive. Blocks that other programs write between the cut and the
+//! verification count as lost. A cut tells something only about the windows in which it was made.
 
 pub mod campaign;
 mod error;

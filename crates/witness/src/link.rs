@@ -1,5 +1,6 @@
-//! The end of a connection at which the writer or a verification is: over stdin and stdout of a command (such
-//! as `ssh host plumb prove witness --dir D`), over one's own, or over a unix socket.
+//! The client's end of a connection to a witness, used by the writer and the verification: over stdin and
+//! stdout of a command (such as `ssh host plumb prove witness --dir D`), over the own stdin and stdout, or
+//! over a unix socket.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -18,39 +19,40 @@ use plumb_state::frame::{Decoder, send, silence};
 use crate::error::{Error, Result};
 use crate::message::{Batch, Message, RunFacts};
 
-/// Time that an answer may take before the connection counts as lost.
+/// Time after which a missing answer counts as a lost connection.
 const ANSWER_TIMEOUT: Nanos = Nanos::secs(15);
-/// Time to wait before the next try to connect.
+/// Pause between two attempts to connect.
 const RETRY: Nanos = Nanos::millis(200);
 
-/// Whom the writer tells what was answered.
+/// Receiver of the events that the writer saw.
 pub trait Witness {
-    /// Sends a batch, which is not confirmed yet. The one before it is.
+    /// Sends a batch. The previous batch must be confirmed.
     ///
     /// # Errors
-    /// If it can never be recorded.
+    /// If the batch can never be recorded.
     fn send(&mut self, batch: &Batch) -> Result<()>;
 
-    /// Returns the last batch that is durable at the witness, waited for at most so long.
+    /// Waits at most `wait`, and returns the number of the last batch that is durable at the witness.
     ///
     /// # Errors
-    /// If the witness is not to be reached any more, or refuses.
+    /// If the witness cannot be reached any more, or refuses.
     fn confirmed(&mut self, wait: Nanos) -> Result<u64>;
 }
 
-/// Where a witness is.
+/// Address of a witness.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Peer {
-    /// At the other end of this process's stdin and stdout (`-`). It cannot be connected to again.
+    /// The process at the other end of this process's stdin and stdout (`-`). A lost connection cannot be
+    /// restored.
     Stdio,
-    /// At a unix socket (`unix:PATH`).
+    /// A unix socket (`unix:PATH`).
     Unix(PathBuf),
-    /// At the end of a command, run by the shell.
+    /// A command, run by the shell.
     Command(String),
 }
 
 impl Peer {
-    /// Parses the link as it is typed.
+    /// Parses an address as the user types it.
     pub fn typed(typed: &str) -> Self {
         match (typed, typed.strip_prefix("unix:")) {
             ("-", _) => Self::Stdio,
@@ -79,7 +81,7 @@ struct Connection {
     _end: End,
 }
 
-/// Resources that end with a connection.
+/// Resources to release when a connection ends.
 #[derive(Default)]
 struct End {
     stream: Option<UnixStream>,
@@ -110,7 +112,7 @@ impl Connection {
         send(&mut self.to, message).map_err(|source| Error::disconnected(&source))
     }
 
-    /// Returns the next answer; `None` if it does not come in time or before a stop.
+    /// Returns the next answer, or `None` if none arrives in time or before a stop.
     fn answer(&mut self, wait: Nanos, stop: &AtomicBool) -> Result<Option<Message>> {
         match receive_unless(&self.answers, || stop.load(Ordering::Acquire), wait) {
             Ok(Ok(Message::Refused(why))) => Err(Error::not_measured(format!("the witness: {why}"))),
@@ -122,7 +124,7 @@ impl Connection {
         }
     }
 
-    /// Asks, and waits for the answers as they come, until one confirms.
+    /// Sends a request and collects the answers until one confirms it.
     fn ask(&mut self, message: &Message, stop: &AtomicBool) -> Result<(Vec<Message>, u64)> {
         self.send(message)?;
         let mut answers = Vec::new();
@@ -141,7 +143,7 @@ impl Connection {
 
 impl Drop for End {
     fn drop(&mut self) {
-        // Whatever is at the other end has ended, or nobody needs it any more.
+        // Errors do not matter: the peer has ended, or the connection is no longer needed.
         if let Some(stream) = &self.stream {
             stream.shutdown(Shutdown::Both).unwrap_or_default();
         }
@@ -151,13 +153,13 @@ impl Drop for End {
     }
 }
 
-/// A connection to a witness that is made again when it is lost.
+/// Connection to a witness that is restored after a loss.
 pub struct Link<'s> {
     peer: Peer,
-    /// Facts that are sent first on each connection.
+    /// Facts of the run, sent first on each connection.
     facts: Option<RunFacts>,
     connection: Option<Connection>,
-    /// The batch that is not confirmed, and when it was sent.
+    /// Unconfirmed batch, and the time at which it was sent.
     pending: Option<(Batch, Nanos)>,
     confirmed: u64,
     /// Time for which a lost connection is retried.
@@ -169,11 +171,11 @@ pub struct Link<'s> {
 }
 
 impl<'s> Link<'s> {
-    /// Connects to the witness, for a run if `facts` are given. Later a lost connection is retried for
-    /// `patience`. A stop ends each wait for a witness that is silent.
+    /// Connects to the witness, for a run if `facts` are given. A connection lost later is retried for
+    /// `patience`. A stop ends every wait for a silent witness.
     ///
     /// # Errors
-    /// Fails if the witness does not answer, or refuses.
+    /// If the witness does not answer, or refuses.
     pub fn connect(
         peer: Peer,
         facts: Option<RunFacts>,
@@ -203,7 +205,7 @@ impl<'s> Link<'s> {
         Ok(())
     }
 
-    /// Notes that the connection is lost, and makes it again, unless that has been tried for too long.
+    /// Notes the loss of the connection and restores it, unless that has been tried for too long.
     fn lose(&mut self, why: String) -> Result<()> {
         self.connection = None;
         let (since, why) = self.lost.get_or_insert_with(|| (self.clock.now(), why)).clone();
@@ -225,8 +227,8 @@ impl<'s> Link<'s> {
         }
     }
 
-    /// Sends a request and waits for the witness to confirm it. Returns the earlier replies and the last
-    /// batch that is durable there.
+    /// Sends a request and waits for the witness to confirm it. Returns the earlier replies, and the number
+    /// of the last batch that is durable at the witness.
     ///
     /// # Errors
     /// If the connection is lost, or the witness refuses.
@@ -238,8 +240,8 @@ impl<'s> Link<'s> {
         connection.ask(message, self.stop)
     }
 
-    /// Makes the connection again if `done` says that it was lost, and returns `None` then. A refusal of the
-    /// witness remains an error.
+    /// Restores the connection if `done` is the error of a lost one, and returns `None` then. A refusal of
+    /// the witness remains an error.
     fn reconnect_if_lost<T>(&mut self, done: Result<T>) -> Result<Option<T>> {
         match done {
             Err(error) if error.is_disconnected => self.lose(error.to_string()).map(|()| None),
@@ -251,7 +253,7 @@ impl<'s> Link<'s> {
 impl Witness for Link<'_> {
     fn send(&mut self, batch: &Batch) -> Result<()> {
         self.pending = Some((batch.clone(), self.clock.now()));
-        // Without a connection it is sent when there is one again.
+        // Without a connection the batch is sent after the next one is made.
         let sent = self.connection.as_mut().map_or(Ok(()), |link| link.send(&Message::Batch(batch.clone())));
         self.reconnect_if_lost(sent).map(drop)
     }

@@ -1,4 +1,4 @@
-//! Messages between writer, witness and verification, which are also what the record holds.
+//! Messages between writer, witness and verification. The record of a witness consists of the same messages.
 
 use plumb_block::{Bytes, Nanos};
 use plumb_report::document::power::VerifyDocument;
@@ -16,7 +16,7 @@ pub struct RunFacts {
     pub plan: Plan,
     /// The target as it was typed.
     pub target: String,
-    /// The serial of the drive or what else names it for good; none of a file.
+    /// Serial of the drive or another permanent identity; `None` for a file.
     pub identity: Option<String>,
     /// Capacity of the target.
     pub size: Bytes,
@@ -27,7 +27,7 @@ impl RunFacts {
     /// written to it.
     ///
     /// # Errors
-    /// As [`Plan::check`], and if the directory of the target cannot be synced.
+    /// Those of [`Plan::check`], and a failure to sync the directory of the target.
     pub fn begin(plan: Plan, opened: &OpenedTarget) -> Result<Self> {
         let info = opened.device.info();
         plan.check(&info)?;
@@ -41,24 +41,24 @@ impl RunFacts {
     }
 }
 
-/// Event that the writer saw. The order of events is that in which it saw them.
+/// Completion that the writer saw. Events are in the order in which it saw them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
-    /// A write was answered as done; with FUA it is durable by itself.
+    /// A write completed successfully; with FUA it is durable.
     Written {
         /// Number of the write in the plan.
         write: u64,
-        /// The first write that was not issued yet.
+        /// Number of the first write that was not issued yet.
         next: u64,
         /// Time since the run began.
         at: Nanos,
     },
-    /// A flush was answered as done.
+    /// A flush completed successfully.
     Flushed {
-        /// Number of writes that had been answered when it was submitted: those it covers.
+        /// Number of writes that had completed when the flush was submitted: it covers these.
         covers: u64,
-        /// The first write that was not issued yet when it was answered.
+        /// Number of the first write that was not issued when the flush completed.
         next: u64,
         /// Time since the run began.
         at: Nanos,
@@ -70,11 +70,11 @@ pub enum Event {
 pub struct Batch {
     /// Number of the batch in the run, from 1.
     pub number: u64,
-    /// Once it is confirmed, writes below this number may be issued.
+    /// Writes below this number may be issued once the batch is confirmed.
     pub lease: u64,
-    /// Events that were seen since the batch before.
+    /// Events since the previous batch.
     pub events: Vec<Event>,
-    /// Reason why the writer ended, if it did: no write was issued afterwards.
+    /// Reason for the writer's end, if it ended: no write was issued afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
 }
@@ -83,22 +83,22 @@ pub struct Batch {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Message {
-    /// A run begins, or goes on after the connection was lost. The first line of each file of the record.
+    /// A run begins, or continues after a lost connection. The first line of each file of the record.
     Run(RunFacts),
-    /// Record this.
+    /// Request to record a batch.
     Batch(Batch),
-    /// Send the newest run on this drive, by its identity if it has one, else by the name of the target. The
-    /// answer is [`Message::Run`], its batches, and [`Message::Confirmed`].
+    /// Request for the newest run on this drive, found by its identity, or by the name of the target without
+    /// one. The answers are [`Message::Run`], the batches of the run, and [`Message::Confirmed`].
     Fetch {
         /// The target as it was typed.
         target: String,
-        /// Identity that names the drive.
+        /// Identity of the drive.
         identity: Option<String>,
     },
     /// Result of a verification, to be recorded.
     Verified(Box<VerifyDocument>),
-    /// The answer: all batches to this number are durable at the witness, and so is what was said last.
+    /// Answer: all batches up to this number are durable at the witness, and so is the last message.
     Confirmed(u64),
-    /// The answer: it cannot be done, and nothing more is answered.
+    /// Answer: the request cannot be carried out. No more answers follow.
     Refused(String),
 }

@@ -1,8 +1,8 @@
-//! Plan of what a run writes: all of it follows from a few figures, so that whoever verifies knows every byte
-//! without having been told.
+//! Plan of the writes of a run. All writes follow from a few numbers, so the verification can compute every
+//! byte from the plan.
 //!
-//! First the region is filled from its beginning to its end, and flushed. Then come writes at random places,
-//! half of them in the first eighth of the region, so that blocks are often written again.
+//! First the region is filled from its beginning to its end and flushed. Then writes go to random places,
+//! half of them in the first eighth of the region, so that blocks are often overwritten.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -16,33 +16,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, cannot};
 
-/// The longest write of the filling.
+/// Length of the writes that fill the region.
 const FILL: Bytes = Bytes::mib(1);
-/// Maximum number of blocks of a run; so many take 1 GiB of memory to verify.
+/// Maximum number of blocks of a run; verifying this many takes 1 GiB of memory.
 const BLOCKS_MAX: u64 = 1 << 26;
-/// Maximum number of writes in one run, so that its record fits into memory.
+/// Maximum number of writes of a run, so that its record fits into memory.
 pub(crate) const WRITES_MAX: u64 = 1 << 26;
-/// Maximum number of batches of events for which the answer fits a pipe.
+/// Maximum window, so that the answers to its batches fit into a pipe.
 const WINDOW_MAX: u64 = 1024;
 
 /// Plan of what a run writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The seed, which names the run: every block carries it.
+    /// Seed, which also identifies the run: every block carries it.
     pub seed: u64,
-    /// The logical block of the target.
+    /// Length of a logical block of the target.
     pub logical_block: Bytes,
-    /// Number of logical blocks that are written, from the first of the target on.
+    /// Number of logical blocks in the region, which begins at block 0 of the target.
     pub blocks: u64,
-    /// Logical blocks of each write. Writes may overlap in part, also those in flight together.
+    /// Length of a write in logical blocks. Writes may overlap in part, even while in flight together.
     pub write_blocks: u64,
-    /// Number of writes that are in flight.
+    /// Number of writes in flight.
     pub depth: u32,
-    /// A flush follows every so many writes; 0: none but that of the filling.
+    /// Number of writes after which a flush follows; 0 for no flush except that of the filling.
     pub flush_every: u64,
     /// Percentage of the writes that have FUA.
     pub fua_percent: u8,
-    /// Number of writes that may be issued beyond those that the last confirmed batch tells of.
+    /// Number of writes that may be issued beyond those in the last confirmed batch.
     pub window: u64,
 }
 
@@ -50,7 +50,7 @@ impl Plan {
     /// Checks the plan, also against a target.
     ///
     /// # Errors
-    /// A usage error, with what it is and what was expected.
+    /// A usage error that names the value and the valid range.
     pub fn check(&self, target: &DeviceInfo) -> Result<()> {
         let block = self.logical_block;
         let size = |blocks: u64| Bytes(block.0.saturating_mul(blocks));
@@ -93,11 +93,10 @@ impl Plan {
         broken.map_or(Ok(()), |(_, what)| Err(Error::usage(what)))
     }
 
-    /// Returns a seed that no other run has and that says when this one began: seconds since 1970 in its
-    /// upper half.
+    /// Returns a new random seed that identifies the run. Its upper half is the time in seconds since 1970.
     ///
     /// # Errors
-    /// If there are no random numbers.
+    /// If the system provides no random numbers.
     pub fn new_seed() -> Result<u64> {
         let mut chance = [0; 4];
         let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut chance));
@@ -105,25 +104,25 @@ impl Plan {
         Ok(seconds(unix_time()) << 32 | u64::from(u32::from_ne_bytes(chance)))
     }
 
-    /// Returns the seeds of runs that began after the one with `seed`, until `now`. None by clocks that
-    /// contradict each other.
+    /// Returns the range of seeds of runs that began after the one with `seed`, until `now`. Returns `None`
+    /// if the clocks contradict each other.
     pub(crate) fn seeds_between(seed: u64, now: Nanos) -> Option<Range<u64>> {
         let after = ((seed >> 32) + 1) << 32;
         let until = (seconds(now) + 1) << 32;
         (seed >> 32 > 0 && after < until).then_some(after..until)
     }
 
-    /// Returns the number of logical blocks of a write of the filling.
+    /// Returns the number of logical blocks of a write that fills the region.
     pub fn fill_blocks(&self) -> u64 {
         (FILL.0 / self.logical_block.0).max(self.write_blocks)
     }
 
-    /// Returns how many writes fill the region.
+    /// Returns the number of writes that fill the region.
     pub fn fills(&self) -> u64 {
         self.blocks.div_ceil(self.fill_blocks())
     }
 
-    /// Returns where write `number` goes, and whether it has FUA.
+    /// Returns the range of write `number`, and whether it has FUA.
     pub fn write(&self, number: u64) -> (LbaRange, bool) {
         if number < self.fills() {
             let first = number * self.fill_blocks();
@@ -138,7 +137,7 @@ impl Plan {
         (LbaRange::new(Lba(first), self.write_blocks), fua)
     }
 
-    /// Returns true if a flush follows the writes below `next`: that after the filling covers all of it.
+    /// Returns true if a flush follows the writes below `next`. The flush after the filling covers all of it.
     pub fn flush_before(&self, next: u64) -> bool {
         match next.checked_sub(self.fills()) {
             None => false,
@@ -147,13 +146,13 @@ impl Plan {
         }
     }
 
-    /// Returns the run as it is named in files and reports.
+    /// Returns the name of the run in files and reports.
     pub fn name(&self) -> String {
         format!("{:016x}", self.seed)
     }
 }
 
-/// Returns the seconds since 1970; in 32 bits until 2106.
+/// Returns the seconds since 1970, in 32 bits (until 2106).
 fn seconds(time: Nanos) -> u64 {
     (time.0 / 1_000_000_000).min(u64::from(u32::MAX - 1))
 }

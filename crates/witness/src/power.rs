@@ -1,5 +1,5 @@
-//! Power switches: what takes the power from the machine or the drive under test and gives it back, each
-//! labelled as what it is.
+//! Power switches, which take the power from the machine or the drive under test and restore it. Each is
+//! labelled with the kind of cut that it makes.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -16,24 +16,24 @@ use plumb_targets::served_drive::{DriveOrder, DriveStatus};
 
 use crate::error::{Error, Result, cannot};
 
-/// Number of seconds that a switch may take.
+/// Time limit of a switch, in seconds.
 const SWITCH_SECONDS: u32 = 120;
-/// How many to wait for a machine that is told to reset itself: no answer comes.
+/// Time limit of a command that resets its own machine, in seconds: no answer comes.
 const RESET_SECONDS: u32 = 5;
 const SYSRQ: &str = "echo 1 > /proc/sys/kernel/sysrq && echo b > /proc/sysrq-trigger";
 
-/// Where the writer and the verification run.
+/// Machine on which the writer and the verification run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// The words before a command that is run there, such as `ssh host`, which takes the command as one shell
-    /// word; none here.
+    /// Words before a command that is run there, such as `ssh host`, which takes the command as one shell
+    /// word. Empty for this machine.
     pub launcher: Vec<String>,
-    /// Where plumb is there.
+    /// Path of plumb on that machine.
     pub program: String,
 }
 
 impl Machine {
-    /// Returns the words that run a command there.
+    /// Returns the words that run a command on the machine.
     pub fn command(&self, words: &[String]) -> Vec<String> {
         if self.launcher.is_empty() {
             return words.to_vec();
@@ -42,30 +42,30 @@ impl Machine {
     }
 }
 
-/// Switch that takes the power from a drive or its machine, and gives it back.
+/// Switch that takes the power from a drive or its machine, and restores it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PowerSwitch {
-    /// Description of what the switch does, in words for reports.
+    /// Description of the switch for reports.
     pub words: &'static str,
-    /// True if drives lose their power by it; not known of a command, which is taken at its word.
+    /// True if drives lose their power. For the user's commands this is assumed.
     pub is_power_cut: bool,
     kind: Kind,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
-    /// Commands on this machine: one that cuts, and one that gives the power back if that takes one.
+    /// Commands run on this machine: one that cuts, and one that restores the power if that needs a command.
     Commands(Vec<String>, Option<Vec<String>>),
-    /// A command that does not return, for its machine is gone.
+    /// Command that does not return, since its machine resets.
     Reset(Vec<String>),
-    /// A simulated drive that is served: the directory of control sockets, and its name.
+    /// Served simulated drive: the directory of control sockets, and the name of the drive.
     Drive(PathBuf, String),
-    /// The human monitor of QEMU at a unix socket.
+    /// Human monitor of QEMU at a unix socket.
     Qemu(PathBuf),
 }
 
 impl PowerSwitch {
-    /// The user's own commands, run by the shell on this machine.
+    /// Creates a switch from the user's commands, which the shell runs on this machine.
     pub fn commands(cut: &str, power_on: Option<&str>) -> Self {
         let shell = |script: &str| ["sh", "-c", script].map(str::to_owned).to_vec();
         Self {
@@ -75,11 +75,11 @@ impl PowerSwitch {
         }
     }
 
-    /// Parses the switch as it was typed: `ipmi:USER@HOST` (the password is in `IPMI_PASSWORD`), `sysrq`,
-    /// `drive:NAME`, `qemu:SOCKET`. Drives have their sockets in `directory`.
+    /// Parses a switch as the user types it: `ipmi:USER@HOST` (with the password in `IPMI_PASSWORD`),
+    /// `sysrq`, `drive:NAME`, `qemu:SOCKET`. The control sockets of drives are in `directory`.
     ///
     /// # Errors
-    /// Expected form; and if this machine, which is the witness, would lose its power.
+    /// The expected form; also a switch that would take the power from this machine, which is the witness.
     pub fn typed(typed: &str, machine: &Machine, directory: PathBuf) -> Result<Self> {
         let ipmi = |user: &str, host: &str, power: &str| {
             let words =
@@ -121,19 +121,19 @@ impl PowerSwitch {
         Ok(switch)
     }
 
-    /// Returns true if it is of a drive alone, and the cut may be aimed at a command of it.
+    /// Returns true if the switch cuts a drive alone, so that the cut may be aimed at a command.
     pub const fn can_aim(&self) -> bool {
         matches!(self.kind, Kind::Drive(..))
     }
 
-    /// Cuts the power; of a simulated drive when `aim` says, else now.
+    /// Cuts the power: now, or for a simulated drive at the moment `aim`.
     ///
     /// # Errors
-    /// If the switch fails: then nobody knows whether there is power.
+    /// If the switch fails. The state of the power is unknown then.
     pub fn cut(&self, aim: Option<&str>) -> Result<()> {
         match &self.kind {
             Kind::Commands(cut, _) => succeeds(cut),
-            // The reset is over when the machine is gone, whatever became of the connection.
+            // The reset is complete when the machine is gone; how the connection ends does not matter.
             Kind::Reset(command) => runs(command, RESET_SECONDS).map(drop),
             Kind::Drive(..) => {
                 self.order(DriveOrder::Cut { when: aim.unwrap_or("now").to_owned() }).map(drop)
@@ -150,8 +150,8 @@ impl PowerSwitch {
         }
     }
 
-    /// Takes back a cut that waits for its moment, and gives the power back where that is not part of the
-    /// cut. Done also where there is power already.
+    /// Cancels a pending cut, and restores the power where that is not part of the cut. Also called while the
+    /// power is on.
     ///
     /// # Errors
     /// If the switch fails.
@@ -164,7 +164,8 @@ impl PowerSwitch {
         }
     }
 
-    /// Returns true if the power is off, where the switch tells; otherwise the switch is taken at its word.
+    /// Returns true if the power is off according to the switch. A switch that cannot tell is assumed to have
+    /// worked.
     ///
     /// # Errors
     /// If the drive does not answer.
@@ -191,13 +192,13 @@ fn succeeds(words: &[String]) -> Result<()> {
     }
 }
 
-/// Runs a command. Returns whether it succeeded in time.
+/// Runs a command. Returns true if it succeeded in time.
 fn runs(words: &[String], seconds: u32) -> Result<bool> {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null());
     let timeout = Some(Duration::from_secs(seconds.into()));
-    // A switch that is interrupted would leave the power as nobody knows. What it starts may stay, such as a
-    // machine.
+    // The command is never interrupted, since that would leave the power in an unknown state. Processes that
+    // it starts, such as a machine, may remain.
     let (never, grace) = (AtomicBool::new(false), Duration::from_secs(1));
     let limits = Limits { timeout, stop: &[&never], grace, kills_leftovers: false };
     let ended = child::run(command, Vec::new(), limits).map_err(cannot(format!("run {}", words[0])))?;

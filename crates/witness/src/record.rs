@@ -1,11 +1,11 @@
-//! The record of a witness: a directory of files, one for each session with a run; and the witness that keeps
+//! Record of a witness: a directory of files, one for each session with a run; and the witness that writes
 //! it.
 //!
 //! ```text
 //!   DIR/000017-0123456789abcdef.log     NUMBER-RUN.log; numbers go up, so the newest run has the highest
-//!       line 1   Run                    what of the run does not change
-//!       line 2.. Batch                  as they were sent; each durable before it is confirmed
-//!                Verified               what a verification has found
+//!       line 1   Run                    facts of the run that do not change
+//!       line 2.. Batch                  in the order sent; each durable before it is confirmed
+//!                Verified               result of a verification
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,12 +24,12 @@ use plumb_state::sealed_lines;
 use crate::error::{Error, Result, cannot};
 use crate::message::{Batch, Message, RunFacts};
 
-/// All that is known of a run.
+/// Everything recorded about a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
     /// Facts of the run that do not change.
     pub facts: RunFacts,
-    /// All batches, from number 1 on without a gap.
+    /// All batches, from number 1 without a gap.
     pub batches: Vec<Batch>,
 }
 
@@ -39,16 +39,16 @@ impl Record {
         Self { facts, batches: Vec::new() }
     }
 
-    /// Returns the last batch that is durable; 0 before the first.
+    /// Returns the number of the last durable batch; 0 before the first.
     pub fn confirmed(&self) -> u64 {
         self.batches.last().map_or(0, |batch| batch.number)
     }
 
-    /// Finds the newest run in `directory` on this drive: of its identity if it has one, else of the target's
-    /// name.
+    /// Finds the newest run in `directory` on this drive, by its identity, or by the name of the target
+    /// without one.
     ///
     /// # Errors
-    /// If there is none, or what is recorded is damaged.
+    /// If there is none, or the record is damaged.
     pub fn newest(directory: &Path, target: &str, identity: Option<&str>) -> Result<Self> {
         let files = files(directory)?;
         let mut others = BTreeSet::new();
@@ -70,7 +70,7 @@ impl Record {
         Err(Error::not_measured(format!("{place} has no run on {drive}; it knows {others}")))
     }
 
-    /// A run whose first line was never whole is none: it was not confirmed, so nothing was written.
+    /// A run whose first line is incomplete does not count: it was not confirmed, so nothing was written.
     fn of_run(files: &[RecordFile], run: &str) -> Result<Option<Self>> {
         let mut record: Option<Self> = None;
         let mut batches = BTreeMap::new();
@@ -104,7 +104,7 @@ impl Record {
     }
 }
 
-/// A file of the record, by its name.
+/// File of the record, identified by its name.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct RecordFile {
     number: u64,
@@ -113,7 +113,7 @@ struct RecordFile {
 }
 
 impl RecordFile {
-    /// Reads the facts of the run from the first line; `None` if that line was never whole.
+    /// Reads the facts of the run from the first line. Returns `None` if that line is incomplete.
     fn facts(&self) -> Result<Option<RunFacts>> {
         let mut line = Vec::new();
         File::open(&self.path)
@@ -128,7 +128,7 @@ impl RecordFile {
     }
 }
 
-/// Returns the files of a record, in order; none if there is no directory.
+/// Returns the files of a record in order; empty if the directory does not exist.
 fn files(directory: &Path) -> Result<Vec<RecordFile>> {
     let failed = cannot(format!("read {}", directory.display()));
     let entries = match fs::read_dir(directory) {
@@ -147,18 +147,18 @@ fn files(directory: &Path) -> Result<Vec<RecordFile>> {
     Ok(files)
 }
 
-/// A file of the record that is being written.
+/// File of the record that is being written.
 #[derive(Debug)]
 pub struct Session {
     path: PathBuf,
     file: File,
-    /// The last batch of the run that is durable.
+    /// Number of the last durable batch of the run.
     pub(crate) confirmed: u64,
 }
 
 impl Session {
-    /// Begins a file for a run in `directory`, which is made if it is not there. When this returns, the run
-    /// is durable.
+    /// Creates the file of a session in `directory`, which is created if necessary. The run is durable on
+    /// return.
     ///
     /// # Errors
     /// If another run has this name, or the file system fails.
@@ -180,15 +180,15 @@ impl Session {
         Ok(session)
     }
 
-    /// Returns the last batch that is durable.
+    /// Returns the number of the last durable batch.
     pub const fn confirmed(&self) -> u64 {
         self.confirmed
     }
 
-    /// Records a batch durably. One that is recorded already is left alone.
+    /// Records a batch durably. A batch that is already recorded is ignored.
     ///
     /// # Errors
-    /// If it does not follow the last one, or is not known to be durable: then the witness must end.
+    /// If the batch does not follow the last one, or may not be durable. The witness must end then.
     pub fn record(&mut self, batch: &Batch) -> Result<()> {
         if batch.number <= self.confirmed {
             return Ok(());
@@ -210,11 +210,11 @@ impl Session {
     }
 }
 
-/// Serves any number of writers at a unix socket, one after the other or together, and does not return unless
-/// it fails. What becomes of a connection that fails is told to `say`.
+/// Serves any number of writers at a unix socket, also concurrently, and returns only on failure. Failures of
+/// connections are reported to `say`.
 ///
 /// # Errors
-/// If nobody can be served there.
+/// If the socket cannot be served.
 pub fn serve_at(socket: &Path, directory: &Path, say: fn(&str)) -> Result<Infallible> {
     let listener = listen(socket).map_err(cannot(format!("listen at {}", socket.display())))?;
     loop {
@@ -228,7 +228,7 @@ pub fn serve_at(socket: &Path, directory: &Path, say: fn(&str)) -> Result<Infall
     }
 }
 
-/// Opens a socket for this user alone, in place of one that nobody serves any more.
+/// Opens a socket for this user alone, and replaces one that is no longer served.
 fn listen(socket: &Path) -> io::Result<UnixListener> {
     let is_left = fs::symlink_metadata(socket).is_ok_and(|found| found.file_type().is_socket())
         && UnixStream::connect(socket).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
@@ -240,11 +240,11 @@ fn listen(socket: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Serves one connection as a witness, until the other side hangs up. What was said is told to `heard` once
-/// it is done: what is confirmed is durable in `directory`.
+/// Serves one connection as a witness until the peer closes it. Each message is passed to `heard` once it is
+/// carried out: confirmed batches are durable in `directory`.
 ///
 /// # Errors
-/// If the record is not known to be durable, or the connection fails. Whatever was confirmed stands.
+/// If a record may not be durable, or the connection fails. Everything confirmed remains valid.
 pub fn serve(
     directory: &Path,
     mut from: impl Read,
@@ -257,7 +257,7 @@ pub fn serve(
     loop {
         let done = match decoder.receive(&mut from) {
             Err(ended) if ended.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
-            // The other half may still hear: a writer whose connection broke connects again.
+            // The sending half may still work. A writer whose connection broke connects again.
             Err(torn) if torn.kind() == io::ErrorKind::ConnectionAborted => return Err(lost(torn)),
             Err(error) => Err(lost(error)),
             Ok(message) => {
@@ -270,7 +270,7 @@ pub fn serve(
                 heard(message);
             }
             Err(error) => {
-                // Whoever is gone is told nothing; what is wrong is the error of this side, too.
+                // The peer may be gone; the refusal is the error of this side as well.
                 send(&mut to, &Message::Refused(in_one_line(&error))).unwrap_or_default();
                 return Err(error);
             }
@@ -278,7 +278,7 @@ pub fn serve(
     }
 }
 
-/// Does what a message asks for; the last batch that is durable then.
+/// Carries out a message. Returns the number of the last durable batch.
 fn carry_out(
     directory: &Path,
     message: &Message,

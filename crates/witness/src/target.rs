@@ -1,4 +1,4 @@
-//! Targets of a writer: what will be there after a power cut.
+//! Targets of a writer: only those whose contents outlive a power cut.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use plumb_targets::{Intent, Name, OpenedTarget, Permission, Scheme, TargetKind};
 
 use crate::error::{Error, Result, cannot};
 
-/// Opens a target that will be there after a power cut.
+/// Opens a target whose contents outlive a power cut.
 ///
 /// # Errors
-/// A usage error for a target that would not be, else as [`plumb_targets::open`].
+/// A usage error for any other target, otherwise those of [`plumb_targets::open`].
 pub fn open_target(
     typed: &str,
     intent: Intent,
@@ -38,7 +38,7 @@ pub fn open_target(
 /// Makes the name of a file durable.
 ///
 /// # Errors
-/// Fails as fsync(2) of its directory.
+/// Those of fsync(2) of its directory.
 pub(crate) fn sync_name(opened: &OpenedTarget) -> Result<()> {
     let file = opened.path().filter(|_| opened.kind == TargetKind::RegularFile);
     let Some(directory) = file.and_then(|path| path.parent()) else { return Ok(()) };
@@ -46,7 +46,7 @@ pub(crate) fn sync_name(opened: &OpenedTarget) -> Result<()> {
     synced.map_err(cannot(format!("sync {}", directory.display())))
 }
 
-/// Returns the name by which a target without a serial is known.
+/// Returns the name that identifies a target without a serial.
 pub fn name_of(opened: &OpenedTarget) -> String {
     opened.path().map_or_else(|| opened.shown.clone(), |path| path.display().to_string())
 }

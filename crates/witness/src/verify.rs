@@ -1,4 +1,4 @@
-//! Comparison of what is there after the cut with what the witness knows.
+//! Comparison of the contents after the cut with the record of the witness.
 
 use std::sync::atomic::AtomicBool;
 
@@ -13,7 +13,7 @@ use crate::message::Message;
 use crate::plan::Plan;
 use crate::record::Record;
 
-/// Gets the record of the newest run on this drive.
+/// Fetches the record of the newest run on this drive.
 ///
 /// # Errors
 /// If the witness has none, or cannot be reached.
@@ -34,10 +34,10 @@ pub fn fetch(link: &mut Link<'_>, target: &str, identity: Option<String>) -> Res
     record.filter(is_whole).ok_or_else(broken)
 }
 
-/// Reads the region of the run from `device`, and compares every block. Reads only.
+/// Reads the region of the run from `device` and compares every block. Writes nothing.
 ///
 /// # Errors
-/// If the record contradicts itself, the device is another one, a later run was on it, or it was stopped.
+/// If the record contradicts itself, the device is another one, a later run wrote to it, or after a stop.
 pub fn verify(
     record: &Record,
     device: &dyn Device,

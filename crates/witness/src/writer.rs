@@ -1,5 +1,5 @@
-//! The writer: issues the writes of a plan, as many at once as it says, and tells the witness what was
-//! answered.
+//! The writer: issues the writes of a plan at the planned queue depth, and reports completions to the
+//! witness.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,33 +14,32 @@ use crate::link::Witness;
 use crate::message::{Batch, Event};
 use crate::plan::{Plan, WRITES_MAX};
 
-/// The tag of flushes; writes have their number.
+/// Tag of flushes. The tag of a write is its number.
 const FLUSH: Tag = Tag(u64::MAX);
-/// Longest wait for the device before the witness is polled again.
+/// Longest wait for the device between two polls of the witness.
 const WITNESS_POLL_INTERVAL: Nanos = Nanos::millis(1);
-/// How often the witness is waited for so long by whoever was told to stop: what it has not confirmed is not
-/// required.
+/// Number of waits for the witness after a stop. Batches that it has not confirmed are not required later.
 const STOP_TRIES: u32 = 20;
 
-/// When to end without a cut.
+/// Limits at which a run ends without a cut.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Until {
-    /// Number of writes, including those of the filling.
+    /// Number of writes, including those that fill the region.
     pub writes: Option<u64>,
     /// Duration of the writing.
     pub time: Option<Nanos>,
 }
 
-/// How a run ended.
+/// End of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WriterEnd {
-    /// Reason why the run ended, in words.
+    /// Reason for the end, in words.
     pub because: String,
-    /// True if the device answered something else than "done": in a cut, or before one.
+    /// True if a request failed, as it may in a cut or before one.
     pub device_failed: bool,
-    /// Writes that were answered.
+    /// Number of completed writes.
     pub writes: u64,
-    /// Flushes that were answered.
+    /// Number of completed flushes.
     pub flushes: u64,
 }
 
@@ -49,34 +48,34 @@ struct Writer<'a> {
     queue: Box<dyn Queue>,
     time: &'a Time,
     began: Nanos,
-    /// The next write to be issued.
+    /// Number of the next write to issue.
     next: u64,
-    /// No write from this number on is issued.
+    /// Number of the first write that must not be issued.
     limit: u64,
     /// Writes and flushes in flight.
     in_flight: u64,
-    /// How many writes the flush in flight covers.
+    /// Number of writes that the flush in flight covers.
     flushing: Option<u64>,
-    /// The writes below this are followed by a flush that was submitted, if they are to be.
+    /// Number of writes for which all planned flushes have been submitted.
     flushed_before: u64,
-    /// Events that the witness has not been sent.
+    /// Events not sent to the witness yet.
     events: Vec<Event>,
-    /// Writes below this may be issued.
+    /// Number of the first write that must not be issued before the next confirmation.
     lease: u64,
-    /// The batch that was sent last, and its lease while it is not confirmed.
+    /// Number of the batch sent last, and its lease while it is unconfirmed.
     batch: u64,
     unconfirmed: Option<u64>,
-    /// Counts of what was seen, and the reason why the writer ended once it has.
+    /// Counts so far, and the reason once the writer has ended.
     seen: WriterEnd,
     has_ended: bool,
     has_said_why: bool,
 }
 
-/// Writes until the device answers no more, `until` says so, or `stop` becomes true; then tells the witness
-/// why it ended. A device that fails is no error here: that is what a cut looks like.
+/// Writes until the device fails, `until` is reached, or `stop` becomes true; then reports the reason to the
+/// witness. A failing device is not an error, since a cut causes it.
 ///
 /// # Errors
-/// If the plan does not fit the device, there is no queue, or no witness.
+/// If the plan does not fit the device, a queue cannot be opened, or the witness fails.
 pub fn write(
     plan: &Plan,
     device: &dyn Device,
@@ -155,11 +154,11 @@ impl Writer<'_> {
         }
     }
 
-    /// Hands over what was submitted, and takes what was answered; whether anything was.
+    /// Submits the issued requests and takes completions. Returns true if there were any.
     fn reap(&mut self) -> bool {
         let mut completions = Vec::new();
         if let Err(error) = self.queue.poll(Wait::NONE, &mut completions) {
-            // Whatever is in flight stays unanswered.
+            // Requests in flight remain incomplete.
             self.end(error.to_string(), true);
             self.in_flight = 0;
         }
@@ -187,9 +186,9 @@ impl Writer<'_> {
         });
     }
 
-    /// Issues the next flush or write, if that is possible now.
+    /// Issues the next flush or write, if one may be issued now.
     fn issue(&mut self) -> bool {
-        // The filling is complete before anything else is written.
+        // No other write is issued before the filling is complete.
         let is_filled = self.next == self.plan.fills();
         if self.flushed_before < self.next && self.plan.flush_before(self.next) {
             let is_possible = self.flushing.is_none() && !(is_filled && self.in_flight > 0);
@@ -218,8 +217,8 @@ impl Writer<'_> {
         true
     }
 
-    /// Takes what the witness has confirmed, waiting for it at most so long, and sends what is new: last of
-    /// all, once nothing is in flight any more, why it ended.
+    /// Takes confirmations of the witness, waiting at most `wait`, and sends new events; last, when nothing
+    /// is in flight any more, the reason for the end.
     fn exchange(&mut self, witness: &mut dyn Witness, wait: Nanos) -> Result<()> {
         if let Some(lease) = self.unconfirmed
             && witness.confirmed(wait)? >= self.batch
