@@ -1,8 +1,9 @@
-//! Several drives that lose their power at one moment: a database with its log on another drive, for example.
+//! Several drives that lose their power at the same moment, for example one with a database and one with its
+//! log.
 //!
-//! The drives are recorded as one device, on which they follow one another, the first one first. Each drive
-//! is attached as a block device with a file system of its own; the file systems of the further drives are
-//! mounted in the root directory of the first.
+//! The drives are recorded as one device, on which they follow one another in order. Each drive is attached
+//! as a block device with its own file system. The file systems of the further drives are mounted in the root
+//! directory of the first.
 //!
 //! ```text
 //!   / ── data            ─► /dev/loop0 ─► blocks 0..N   of the device that is recorded
@@ -21,20 +22,20 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result, cannot};
 use crate::file_system::{FileSystem, FileSystemOptions, MountedFileSystem};
 
-/// Largest logical block of a drive: capacities are multiples of it.
+/// Largest logical block of a drive. Capacities are multiples of it.
 const BLOCK_MAX: Bytes = Bytes::kib(4);
 
-/// Name of the link to the first of several drives without file systems.
+/// Name of the link to the first drive, used if there are several drives without file systems.
 pub const FIRST: &str = "first";
 
-/// Drive beside the first, with a file system of the same kind.
+/// Drive in addition to the first, with a file system of the same kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FurtherDrive {
-    /// Name of the directory at which its file system is mounted.
+    /// Name of the directory at which the drive's file system is mounted.
     pub directory: PathBuf,
     /// Capacity of the drive.
     pub size: Bytes,
-    /// Name of its own profile; `None` for that of the first drive.
+    /// Name of the drive's profile; `None` for that of the first drive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
 }
@@ -56,7 +57,7 @@ impl FromStr for FurtherDrive {
 }
 
 impl FileSystemOptions {
-    /// Returns the first block of each further drive on a device that ends with them.
+    /// Returns the first block of each further drive on a device that ends with these drives.
     pub(crate) fn further_begin(&self, size: Bytes, logical_block: Bytes) -> Vec<u64> {
         let lengths = self.further.iter().map(|drive| drive.size.0);
         let begin = size.0.saturating_sub(lengths.clone().sum());
@@ -64,7 +65,7 @@ impl FileSystemOptions {
         begins.map(|begin| begin / logical_block.0).collect()
     }
 
-    /// Returns all drives of a device on which they lie one behind the other.
+    /// Returns all drives of a device that consists of them in order.
     pub(crate) fn drives(&self, device: &Arc<dyn Device>) -> Vec<Arc<dyn Device>> {
         if self.further.is_empty() {
             return vec![Arc::clone(device)];
@@ -86,11 +87,11 @@ impl FileSystemOptions {
 }
 
 impl FileSystem {
-    /// Mounts the file systems of all drives, the first one at the directory `at`. Without file systems it
-    /// makes a link to each of several drives in `at`.
+    /// Mounts the file systems of all drives, the first one at the directory `at`. Without file systems,
+    /// links to several drives are created in `at`.
     ///
     /// # Errors
-    /// As [`mount`](Self::mount), and if a directory for another one cannot be made.
+    /// Those of [`mount`](Self::mount), and a failure to create the directory for a further drive.
     pub(crate) fn mount_all(
         self,
         devices: &[PathBuf],

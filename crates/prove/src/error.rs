@@ -1,4 +1,4 @@
-//! Reasons why something could not be done: what to decide by, and a sentence.
+//! Errors of a proof: a kind that callers match, and a sentence for the user.
 
 use std::fmt::Display;
 use std::io;
@@ -13,25 +13,25 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// Category of an error, for callers to decide by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The request makes no sense: a name, a plan, a file of something else.
+    /// The request is invalid: a name, a plan, or a file of another kind.
     Usage,
     /// The operation could harm this machine.
     Refused,
-    /// The operation cannot be done, or its result cannot be known, here: something is missing, was
+    /// The operation is not possible here, or its result cannot be known: something is missing, was
     /// interrupted, or does not answer.
     NotMeasured,
-    /// No system call of a program can be seen: strace(1) is missing, or may not trace.
+    /// The system calls of a program cannot be traced: strace(1) is missing, or is not permitted to trace.
     NotTraced,
-    /// The kernel found a file system that it does not mount. After a power cut this is a result.
+    /// The kernel refuses to mount the file system that it found. After a power cut this is a result.
     Unmountable,
-    /// No power cut leaves this state, or it does not fail as it did.
+    /// No power cut leaves this state, or the check of the state gives another result than before.
     NoSuchState,
     /// A file, a device or a program failed.
     Failed,
 }
 
 impl ErrorKind {
-    /// Returns the way in which a command fails that ends with it.
+    /// Returns the way in which a command that ends with this error fails.
     pub const fn failure(self) -> FailureKind {
         match self {
             Self::Usage | Self::NoSuchState => FailureKind::Usage,
@@ -62,13 +62,13 @@ impl Error {
         Self::new(ErrorKind::Usage, what)
     }
 
-    /// Creates the error that something failed: `who` is the program, the subject or the file, `what` what
-    /// became of it.
+    /// Creates an error for a failure: `who` is the program, the subject or the file, `what` describes its
+    /// failure.
     pub fn failed(who: impl Display, what: impl Display) -> Self {
         Self::new(ErrorKind::Failed, format!("{who}: {what}"))
     }
 
-    /// Creates the error that something is missing here, and what to do about it.
+    /// Creates an error for something that is missing here, with a remedy.
     pub(crate) fn missing(what: impl Display, remedy: impl Display) -> Self {
         Self::new(ErrorKind::NotMeasured, format!("{what}; {remedy}"))
     }
@@ -101,7 +101,7 @@ impl From<io::Error> for Error {
     }
 }
 
-/// A place where a run cannot be kept was typed wrongly.
+/// The user gave a wrong place to record a run.
 impl From<plumb_measure::Error> for Error {
     fn from(error: plumb_measure::Error) -> Self {
         let kind = error.failure().into();

@@ -1,4 +1,4 @@
-//! File systems that a subject works on: those of [`plumb_linux::file_system`], none, or the POSIX model.
+//! File systems on which a subject works: those of [`plumb_linux::file_system`], none, or the POSIX model.
 
 use std::fs;
 use std::io;
@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use crate::drives::FurtherDrive;
 use crate::error::{Error, ErrorKind, Result, cannot};
 
-/// A file system, with the defaults of its mkfs and of the kernel.
+/// File system, created with the defaults of its mkfs and mounted with those of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileSystem {
-    /// ext4, with blocks of 4 KiB whatever the size, and nothing left to be initialised in the background.
+    /// ext4 with 4 KiB blocks regardless of its size, and without background initialisation.
     Ext4,
     /// XFS.
     Xfs,
@@ -24,29 +24,29 @@ pub enum FileSystem {
     Btrfs,
     /// F2FS.
     F2fs,
-    /// None: the subject works on the block device.
+    /// None: the subject uses the block device.
     None,
-    /// The POSIX model ([`posix`](crate::posix)): a directory of this machine, by the system calls alone.
+    /// The POSIX model ([`posix`](crate::posix)): a directory of this machine, recorded from system calls.
     Posix,
-    /// The POSIX model, where blocks that were never written may hold anything.
+    /// The POSIX model, in which blocks that were never written may hold anything.
     #[serde(rename = "posix:garbage")]
     PosixGarbage,
 }
 
-/// Options of a file system beside those that every proof needs.
+/// Options of a file system in addition to those of every proof.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileSystemOptions {
-    /// Arguments of its mkfs, after the others.
+    /// Additional arguments of mkfs.
     pub make: Vec<String>,
-    /// Options of its mount with commas between, as mount(8) takes them.
+    /// Mount options, separated by commas as for mount(8).
     pub mount: String,
-    /// Drives beside the first, each with a file system that is made and mounted in the same way.
+    /// Further drives, each with a file system that is created and mounted in the same way.
     pub further: Vec<FurtherDrive>,
 }
 
 impl FileSystemOptions {
-    /// Returns true if there are none.
+    /// Returns true if there are no options.
     pub fn is_empty(&self) -> bool {
         self.make.is_empty() && self.mount.is_empty() && self.further.is_empty()
     }
@@ -87,7 +87,7 @@ impl FromStr for FileSystem {
 }
 
 impl FileSystem {
-    /// All of them.
+    /// All file systems.
     pub const ALL: [Self; 7] =
         [Self::Ext4, Self::Xfs, Self::Btrfs, Self::F2fs, Self::None, Self::Posix, Self::PosixGarbage];
 
@@ -96,18 +96,18 @@ impl FileSystem {
         matches!(self, Self::Posix | Self::PosixGarbage)
     }
 
-    /// Returns true for a file system that is mounted on a drive.
+    /// Returns true if the file system is mounted on a drive.
     pub fn is_mounted(self) -> bool {
         self.on_drive().is_some()
     }
 
-    /// Returns the file system as it is made on a drive; `None` if there is none. Both enumerations begin
-    /// with the same ones.
+    /// Returns the file system to create on a drive; `None` if there is none. Both enumerations begin with
+    /// the same variants.
     fn on_drive(self) -> Option<file_system::FileSystem> {
         file_system::FileSystem::ALL.get(self as usize).copied()
     }
 
-    /// Returns the smallest device that it is made on, in MiB.
+    /// Returns the capacity of the smallest device that the file system fits, in MiB.
     pub fn size_min_mib(self) -> u64 {
         self.on_drive().map_or(1, file_system::FileSystem::size_min_mib)
     }
@@ -120,7 +120,7 @@ impl FileSystem {
         Ok(self.on_drive().map_or(Ok(()), file_system::FileSystem::find_tool)?)
     }
 
-    /// Makes it on `device`, whatever that holds.
+    /// Creates the file system on `device` and overwrites its contents.
     ///
     /// # Errors
     /// If its mkfs is missing or fails.
@@ -128,11 +128,11 @@ impl FileSystem {
         Ok(self.on_drive().map_or(Ok(()), |system| system.make(device, &options.make))?)
     }
 
-    /// Mounts the one on `device` at the directory `at`; without a file system nothing is mounted.
+    /// Mounts the file system of `device` at the directory `at`. Without a file system nothing is mounted.
     ///
     /// # Errors
-    /// [`Unmountable`](ErrorKind::Unmountable) if what is on the device cannot be mounted, else
-    /// [`NotMeasured`](ErrorKind::NotMeasured); the kernel refuses options that it does not know.
+    /// [`Unmountable`](ErrorKind::Unmountable) if the contents of the device cannot be mounted, otherwise
+    /// [`NotMeasured`](ErrorKind::NotMeasured). The kernel refuses unknown options.
     pub fn mount(self, device: &Path, at: &Path, options: &FileSystemOptions) -> Result<MountedFileSystem> {
         let presence = match self.on_drive() {
             Some(system) => Presence::Mounted(system.mount(device, at, &options.mount)?),
@@ -154,26 +154,26 @@ impl From<FileSystemError> for Error {
     }
 }
 
-/// A drive at its path: a mounted file system, or the drive itself. Dropping it takes it away from there.
+/// Drive made available at a path: a mounted file system, or the drive itself. Dropping it unmounts it.
 #[derive(Debug)]
 pub struct MountedFileSystem {
     presence: Presence,
-    /// File systems that are mounted within it, or links in it.
+    /// File systems mounted below this one, or links in it.
     further: Vec<MountedFileSystem>,
 }
 
-/// Way in which a drive is at its path.
+/// Way in which a drive is available at its path.
 #[derive(Debug)]
 enum Presence {
-    /// File system that is mounted there.
+    /// Mounted file system.
     Mounted(Mount),
     /// Symbolic link to the block device.
     Linked(Link),
-    /// The block device itself, or a directory with links.
+    /// The block device itself, or a directory with links to block devices.
     Bare(PathBuf),
 }
 
-/// A symbolic link, removed when it is dropped.
+/// Symbolic link, removed on drop.
 #[derive(Debug)]
 struct Link(PathBuf);
 
@@ -184,10 +184,10 @@ impl From<Presence> for MountedFileSystem {
 }
 
 impl MountedFileSystem {
-    /// Makes links to several block devices in the directory `at`.
+    /// Creates links to several block devices in the directory `at`.
     ///
     /// # Errors
-    /// If a link cannot be made.
+    /// If a link cannot be created.
     pub(crate) fn linked<'d>(
         devices: impl Iterator<Item = (&'d Path, &'d PathBuf)>,
         at: &Path,
@@ -201,7 +201,7 @@ impl MountedFileSystem {
         Ok(linked)
     }
 
-    /// Returns where it is mounted; the block device where there is no file system.
+    /// Returns the mount point, or the path of the block device without a file system.
     pub fn path(&self) -> &Path {
         match &self.presence {
             Presence::Mounted(mount) => mount.path(),
@@ -209,31 +209,31 @@ impl MountedFileSystem {
         }
     }
 
-    /// Adds one that is mounted within it, and is unmounted with it.
+    /// Adds a file system that is mounted below this one and unmounted with it.
     pub(crate) fn add(&mut self, further: Self) {
         self.further.push(further);
     }
 
-    /// Returns where it is mounted, and all within it.
+    /// Returns the mount points of this file system and of all below it.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
         std::iter::once(self.path()).chain(self.further.iter().map(Self::path))
     }
 
-    /// Makes everything that was written to it, and to all within it, durable. Without a file system there is
-    /// nothing to do.
+    /// Makes all data written to this file system, and to all below it, durable. Does nothing without a file
+    /// system.
     ///
     /// # Errors
-    /// Fails as open(2) and syncfs(2).
+    /// Those of open(2) and syncfs(2).
     pub(crate) fn sync(&self) -> io::Result<()> {
         let Presence::Mounted(mount) = &self.presence else { return Ok(()) };
         mount.sync()?;
         self.further.iter().try_for_each(Self::sync)
     }
 
-    /// Unmounts it, with all within it: all that was written is on the device then.
+    /// Unmounts this file system and all below it. All written data is on the device afterwards.
     ///
     /// # Errors
-    /// As [`Mount::unmount`].
+    /// Those of [`Mount::unmount`].
     pub fn unmount(self) -> Result<()> {
         self.further.into_iter().try_for_each(Self::unmount)?;
         match self.presence {
@@ -245,7 +245,7 @@ impl MountedFileSystem {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // Nobody can be told any more.
+        // Drop cannot report an error.
         fs::remove_file(&self.0).unwrap_or_default();
     }
 }

@@ -1,28 +1,30 @@
-//! Exploration of what survives a power cut: the commands that a device was given are recorded, every state
-//! that a cut may leave is explored, and each is put before a checker.
+//! Exploration of what survives a power cut: the commands sent to a device are recorded, every state that a
+//! cut may leave is explored, and a checker judges each state.
 //!
 //! ```text
 //!   Device ─► Recorder ─► Recording ─► Explorer ─► State ─► checker
 //!                (block events and acknowledgements in one order)   (what a cut leaves, each once)
 //! ```
 //!
-//! - [`recording`]: commands, acknowledgements, contents; taken at the waist, kept in a file.
-//! - [`explore`]: the states, in an order that finds failures early; which of them a cut may leave is for
-//!   `plumb-crash` to say.
-//! - [`session`]: a subject recorded at its work, on a [`file_system`].
-//! - [`drives`]: several drives that lose their power at one moment.
-//! - [`profile`]: kinds of drives by name; [`subject`]: what is put to the test, and its checker.
-//! - [`state_device`]: a state as a device, which a file system can be mounted on.
-//! - [`judge`]: each state mounted and put before the checker.
-//! - [`observed`]: results of checks by what the checks have read, so that most states need none.
-//! - [`oracle`]: a state compared with what the program made visible, where there is no checker.
-//! - [`proof`]: all of it put together, and what to change.
-//! - [`posix`]: a file system that promises only what POSIX does, recorded from system calls.
-//! - [`trace`]: the system calls of a program, and what it leaves unsynced.
-//! - [`roles`]: what the blocks of a drive are for.
+//! - [`recording`]: commands, acknowledgements and contents, recorded at the waist and stored in a file.
+//! - [`explore`]: the states, in an order that finds failures early. `plumb-crash` defines which states a cut
+//!   may leave.
+//! - [`session`]: a subject recorded at its work on a [`file_system`].
+//! - [`drives`]: several drives that lose their power at the same moment.
+//! - [`profile`]: kinds of drives by name; [`subject`]: programs under test, and their checkers.
+//! - [`state_device`]: a state as a device, on which a file system can be mounted.
+//! - [`judge`]: each state mounted and checked.
+//! - [`observed`]: results of checks, indexed by the contents that the checks read, so that most states need
+//!   no check of their own.
+//! - [`oracle`]: comparison of a state with the files that the program made visible, for subjects without a
+//!   checker.
+//! - [`proof`]: a complete proof, and the proposed changes.
+//! - [`posix`]: a file system that gives only the guarantees of POSIX, recorded from system calls.
+//! - [`trace`]: the system calls of a program, and the operations that it leaves unsynced.
+//! - [`roles`]: the use of each block of a drive.
 //!
-//! Invariant: a recording is explored the same way wherever and however often it is: the
-//! order of states follows from recording, profile, limits and seed alone.
+//! Invariant: every exploration of a recording is the same. The order of states follows from the recording,
+//! the profile, the limits and the seed alone.
 
 mod change;
 pub mod drives;

@@ -1,5 +1,4 @@
-//! Directories to mount at, and to make files in. A plumb that is killed leaves its own behind, and the next
-//! one removes it.
+//! Temporary directories for mounts and files. Directories of a killed plumb are removed by the next one.
 
 use std::fs;
 use std::io;
@@ -11,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::error::{Error, Result, cannot};
 
-/// Number of times that a directory for files is removed while somebody makes files in it.
+/// Number of attempts to remove a directory in which other processes still create files.
 const REMOVALS_MAX: usize = 100;
 
 /// Use of a directory.
@@ -32,7 +31,7 @@ impl Use {
     }
 }
 
-/// A directory, empty at first and locked while it is in use. It goes when this is dropped.
+/// Temporary directory, empty at first and locked while in use. Removed on drop.
 pub(crate) struct MountPoint {
     directory: TempDir,
     holds: Use,
@@ -42,19 +41,19 @@ pub(crate) struct MountPoint {
 impl Drop for MountPoint {
     fn drop(&mut self) {
         if self.holds == Use::Files {
-            // Processes that were interrupted may still make files.
+            // Interrupted processes may still create files.
             (0..REMOVALS_MAX).find(|_| remove_tree(self.path()).is_ok() || !self.path().exists());
         }
     }
 }
 
 impl MountPoint {
-    /// Makes one to mount at in `directory`, and removes what killed processes left there.
+    /// Creates a mount point in `directory`, and removes those that killed processes left there.
     pub(crate) fn new(directory: &Path) -> Result<Self> {
         Self::make(directory, Use::Mounts)
     }
 
-    /// Makes one for files in `directory`, and removes what killed processes left there, with its files.
+    /// Creates a directory for files in `directory`, and removes those that killed processes left there.
     pub(crate) fn scratch(directory: &Path) -> Result<Self> {
         Self::make(directory, Use::Files)
     }
@@ -72,7 +71,7 @@ impl MountPoint {
                 made.open_to_others()?;
                 Ok(made)
             }
-            // Another process took it for a left one before it was locked.
+            // Another process took the directory for an abandoned one before it was locked.
             Owner::Alive | Owner::None => Self::make(directory, of),
         }
     }
@@ -81,8 +80,8 @@ impl MountPoint {
         self.directory.path()
     }
 
-    /// Lets other users reach what is in it, by names that they know: a program that root starts may become
-    /// another user. Nobody else's programs can.
+    /// Lets other users open files in the directory by name, since a program that root starts may become
+    /// another user. Programs of other users do not know the names.
     fn open_to_others(&self) -> Result<()> {
         if self.holds == Use::Mounts || !rustix::process::geteuid().is_root() {
             return Ok(());
@@ -91,7 +90,7 @@ impl MountPoint {
         opened.map_err(cannot(format!("open {} to others", self.path().display())))
     }
 
-    /// Removes it with what is in it.
+    /// Removes the directory and its contents.
     pub(crate) fn close(self) -> Result<()> {
         let failed = cannot(format!("remove {}", self.path().display()));
         if fs::remove_dir(self.path()).is_ok() {
@@ -101,7 +100,7 @@ impl MountPoint {
     }
 }
 
-/// Removes a directory and all that is in it, also where directories are closed to their owner.
+/// Removes a directory and its contents, including directories that deny access to their owner.
 pub(crate) fn remove_tree(directory: &Path) -> io::Result<()> {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -123,13 +122,13 @@ fn open_directories(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes what nobody uses any more.
+/// Removes abandoned directories.
 fn sweep(directory: &Path, of: Use) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_string_lossy().starts_with(of.prefix());
         if is_ours && let Ok(Owner::Dead(_lock)) = LockedRecord::take_over(&entry.path()) {
             let removed = match of {
-                // A directory that is not empty, or is a mount point, belongs to somebody else.
+                // A directory that is not empty, or is a mount point, is in use by another program.
                 Use::Mounts => fs::remove_dir(entry.path()),
                 Use::Files => remove_tree(&entry.path()),
             };

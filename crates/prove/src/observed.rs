@@ -1,32 +1,31 @@
-//! Results of checks by what the checks have read.
+//! Results of checks, indexed by the contents that the checks read.
 //!
-//! A checker that reads the same blocks and finds the same in them comes to the same result, whatever is in
-//! the blocks that it does not read. So a state is looked up by asking, block after block, for what an
-//! earlier check has read; if one has found just that in all of them, its result is that of the state, and
-//! nothing is mounted. This holds for checkers that follow from what they read alone; one that does not is
-//! found out when it comes to different results by the same reads.
+//! A deterministic checker that reads the same blocks with the same contents gives the same result, whatever
+//! the other blocks hold. The lookup of a state follows the reads of earlier checks, block by block. If all
+//! contents match, the earlier result holds for this state, and nothing is mounted. A checker that is not
+//! deterministic is detected when it gives different results for the same reads.
 
 use std::collections::HashMap;
 
 use crate::recording::Content;
 
-/// The results of checks.
+/// Results of checks.
 #[derive(Debug)]
 pub struct ObservedResults<R> {
-    /// By what had to be found.
+    /// Trees of reads, by the required acknowledgement.
     roots: HashMap<Option<u64>, Node<R>>,
 }
 
 #[derive(Debug)]
 enum Node<R> {
-    /// All that was read until here led to this.
+    /// Result of the reads on the path to this node.
     Result(R),
-    /// The check read a block next; `after` has what came after each content.
+    /// The check read block `lba` next; `after` holds the continuation for each content.
     Read { lba: u64, after: HashMap<Content, Node<R>> },
 }
 
-/// Two checks read the same and came to different results: the checker depends on something else, such as the
-/// time.
+/// Two checks read the same contents and gave different results: the checker depends on something else, such
+/// as the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the checker gave different results after reading the same data")]
 pub struct NotDeterministic;
@@ -38,8 +37,7 @@ impl<R> Default for ObservedResults<R> {
 }
 
 impl<R: PartialEq> ObservedResults<R> {
-    /// Returns the result of an earlier check that must be that of a state which holds `content` in its
-    /// blocks.
+    /// Returns the result of an earlier check that also holds for a state with this `content` in its blocks.
     pub fn result(&self, required: Option<u64>, mut content: impl FnMut(u64) -> Content) -> Option<&R> {
         let mut node = self.roots.get(&required)?;
         loop {
@@ -50,12 +48,12 @@ impl<R: PartialEq> ObservedResults<R> {
         }
     }
 
-    /// Learns from a check that had to find `required`: what it read, each block once, in the order in which
-    /// it first did, and its result. Blocks that hold the same in every state may be left out. Reads in
-    /// another order than those of earlier checks may teach nothing.
+    /// Adds a check that had to find `required`: the blocks that it read, in the order of their first reads,
+    /// and its result. Blocks that hold the same in every state may be left out. Reads in another order than
+    /// those of earlier checks may be ignored.
     ///
     /// # Errors
-    /// If an earlier check read the same, and came to another result.
+    /// If an earlier check read the same contents and gave another result.
     pub fn learn(
         &mut self,
         required: Option<u64>,
@@ -92,7 +90,7 @@ impl<R: PartialEq> ObservedResults<R> {
     }
 }
 
-/// One read after the other, and then the result.
+/// Builds a chain of reads that ends with the result.
 fn chain<R>(read: &[(u64, Content)], result: R) -> Node<R> {
     read.iter().rev().fold(Node::Result(result), |after, (lba, content)| Node::Read {
         lba: *lba,
@@ -104,7 +102,7 @@ fn chain<R>(read: &[(u64, Content)], result: R) -> Node<R> {
 mod tests {
     use super::*;
 
-    /// Returns a checker that looks at block 0, and by what it finds there at block 1 or at block 2.
+    /// Checker that reads block 0, and depending on its content block 1 or block 2.
     fn check(blocks: [u32; 4]) -> (Vec<(u64, Content)>, u32) {
         let next = if blocks[0] == 0 { 1 } else { 2 };
         let read = [0, next].map(|lba| (lba as u64, Content(blocks[lba])));

@@ -1,4 +1,4 @@
-//! Drive profiles: which acknowledged writes a drive keeps across a power cut, by names that a user types.
+//! Drive profiles: the acknowledged writes that a drive keeps across a power cut, by names that a user types.
 
 use plumb_block::Bytes;
 use plumb_caches::{CacheOnOneDrive, ParseCacheError};
@@ -8,29 +8,29 @@ use crate::drives::FurtherDrive;
 use crate::error::{Error, ErrorKind, Result};
 use crate::file_system::FileSystem;
 
-/// A kind of drive.
+/// Kind of drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriveProfile {
-    /// Name of the profile, with its figure if it has one: `lying:8`.
+    /// Name of the profile, with its parameter if it has one: `lying:8`.
     pub name: String,
-    /// One line on what it does.
+    /// Description in one line.
     pub about: &'static str,
-    /// Promise of what a drive with this profile keeps.
+    /// Guarantees of a drive with this profile.
     pub promise: Promise,
-    /// Promises of the further drives, if they have profiles of their own.
+    /// Guarantees of the further drives, if they have profiles of their own.
     pub further: Vec<Promise>,
-    /// True if it breaks what its interface promises. A file system may do anything over such a drive.
+    /// True if the drive breaks the guarantees of its interface. A file system may fail in any way on such a
+    /// drive.
     pub breaks_contract: bool,
-    /// True if it does FUA by itself. A recording in which FUA arrived as write and flush has fewer states
-    /// than such a drive, so that it cannot be judged by one.
+    /// True if the drive supports FUA natively. A recording in which FUA arrived as write and flush has fewer
+    /// states than such a drive allows, so it cannot be used for one.
     pub has_native_fua: bool,
-    /// The write-back cache in front of two such drives, which lose their power together: one is cached, and
-    /// the other has the log.
+    /// Write-back cache on two such drives, which lose their power together: the backing device and the log.
     pub cache: Option<CacheOnOneDrive>,
 }
 
-/// The names, with what each does. `lying` takes the number of flushes that are ignored last, and `atomic-`
-/// any size, with the boundary that an atomic write must not cross.
+/// Names and descriptions of the profiles. `lying` takes the number of the last flushes that are ignored, and
+/// `atomic-` takes any size, with the boundary that an atomic write must not cross.
 pub const PROFILES: [(&str, &str); 9] = [
     ("volatile", "a volatile write cache, honest flushes, no FUA"),
     ("volatile-fua", "a volatile write cache, honest flushes, native FUA"),
@@ -50,7 +50,7 @@ impl DriveProfile {
     /// Checks that this kernel may mount a file system that such a drive has left.
     ///
     /// # Errors
-    /// [`Refused`](ErrorKind::Refused) if that might crash it.
+    /// [`Refused`](ErrorKind::Refused) if the mount might crash the kernel.
     pub fn may_be_mounted(&self, file_system: FileSystem) -> Result<()> {
         if !self.breaks_contract || file_system == FileSystem::None {
             return Ok(());
@@ -63,12 +63,12 @@ impl DriveProfile {
         Err(Error::new(ErrorKind::Refused, what))
     }
 
-    /// Returns the profiles of these names, as [`parse`](Self::parse) and [`beside`](Self::beside) do. States
-    /// of those that break a drive's contract may crash the kernel that mounts them.
+    /// Returns the profiles with these names, as [`parse`](Self::parse) and [`beside`](Self::beside) do.
+    /// States of drives that break their contract may crash the kernel that mounts them.
     ///
     /// # Errors
-    /// A usage error if there is no such profile, one is named twice, or not all are beneath the same cache;
-    /// a refusal where such a state would be mounted and `mount_here` does not allow it.
+    /// A usage error if a profile does not exist or is named twice, or if not all are below the same cache; a
+    /// refusal if such a state would be mounted and `mount_here` does not permit it.
     pub fn parse_all(
         typed: &[String],
         logical_block: Bytes,
@@ -97,11 +97,12 @@ impl DriveProfile {
         Ok(profiles)
     }
 
-    /// Returns the profile of a name, of a drive whose logical blocks have `logical_block` bytes; with
-    /// `cache:` before it and perhaps `?size=8M&mode=ordered` behind it, of a cache in front of such drives.
+    /// Returns the profile with a name, for a drive whose logical blocks have `logical_block` bytes. The
+    /// prefix `cache:`, with an optional suffix such as `?size=8M&mode=ordered`, selects a cache on such
+    /// drives.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the profile does not exist.
     pub fn parse(typed: &str, logical_block: Bytes) -> Result<Self> {
         let Some(rest) = typed.strip_prefix("cache:") else { return Self::of_drive(typed, logical_block) };
         let (drive, cache) = rest.split_once('?').unwrap_or((rest, ""));
@@ -109,11 +110,10 @@ impl DriveProfile {
         Ok(Self { name: typed.to_owned(), cache: Some(cache), ..Self::of_drive(drive, logical_block)? })
     }
 
-    /// Returns the profile of the first of several drives, beside which the further ones are as their own
-    /// profiles say.
+    /// Returns the profile of the first of several drives, combined with the profiles of the further ones.
     ///
     /// # Errors
-    /// If there is no such profile, or it is that of a cache.
+    /// If a profile does not exist, or is that of a cache.
     pub fn beside(mut self, further: &[FurtherDrive], logical_block: Bytes) -> Result<Self> {
         for FurtherDrive { directory, profile, .. } in further {
             let own = profile.as_deref().map(|typed| Self::of_drive(typed, logical_block)).transpose();
@@ -168,11 +168,11 @@ impl DriveProfile {
     }
 }
 
-/// Profile that describes those with any other atomic unit.
+/// Profile whose description serves those with any other atomic unit.
 const ATOMIC: &str = "atomic-16k";
 
 /// Returns the atomicity of a drive whose writes of up to `unit` never tear if they do not cross a multiple
-/// of `boundary`: by default of the unit itself, of nothing if it is 0.
+/// of `boundary`. The default boundary is the unit; 0 means none.
 fn atomicity(typed: &str, unit: &str, boundary: Option<&str>, logical_block: Bytes) -> Result<Atomicity> {
     let wrong = || {
         Error::usage(format!(
@@ -183,7 +183,7 @@ fn atomicity(typed: &str, unit: &str, boundary: Option<&str>, logical_block: Byt
     let size = |typed: &str| typed.parse::<Bytes>().map_err(|_| wrong());
     let unit = size(unit)?;
     let boundary = boundary.map_or(Ok(unit), size)?;
-    // Each block is atomic whatever the profile.
+    // A single block is always atomic.
     let blocks = |size: Bytes| if size < logical_block { 1 } else { size.0 / logical_block.0.max(1) };
     let is_whole = |size: Bytes| size < logical_block || size.0.is_multiple_of(logical_block.0.max(1));
     match unit.0 {

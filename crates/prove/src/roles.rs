@@ -1,12 +1,13 @@
-//! Roles of the blocks of a drive: which file owns them, or which part of the file system they are.
+//! Roles of the blocks of a drive: the file that owns each block, or the part of the file system that it
+//! belongs to.
 //!
-//! Files and directories are asked by FIEMAP; the rest is what the file system says of its own layout:
-//! `dumpe2fs` and `debugfs` for ext4, the superblock for XFS (Documentation/filesystems/xfs, section
-//! "Superblocks"), the chunk tree for btrfs, whose FIEMAP speaks of logical addresses.
+//! Blocks of files and directories come from FIEMAP, the rest from the file system's own layout: `dumpe2fs`
+//! and `debugfs` for ext4, the superblock for XFS (Documentation/filesystems/xfs, section "Superblocks"), the
+//! chunk tree for btrfs, whose FIEMAP returns logical addresses.
 //!
-//! Limitations: it is the layout at one moment. Blocks of files that were removed before are not known, nor
-//! are blocks of XFS beyond the log and the headers of the allocation groups. Where a tool is not installed,
-//! its part is not known.
+//! Limitations: the roles describe the layout at one moment. Blocks of files removed earlier are unknown, and
+//! so are blocks of XFS other than the log and the headers of the allocation groups. Without the tool of a
+//! file system its part is unknown.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,34 +24,34 @@ use crate::file_system::FileSystem;
 use crate::posix::{Inode, Layout, Spot};
 use crate::recording::{Event, Recording};
 
-/// Where btrfs keeps its superblocks, and how long each is.
+/// Offsets of the superblocks of btrfs, and the length of each.
 const BTRFS_SUPERBLOCKS: ([u64; 2], u64) = ([64 << 10, 64 << 20], 4096);
 
 /// Role of each range of bytes of a drive, and the file that owns it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Roles {
-    /// By first byte: the byte after the last one, the file beneath the mount, and the role.
+    /// By first byte: the byte after the last one, the file relative to the mount, and the role.
     ranges: BTreeMap<u64, (u64, Option<PathBuf>, String)>,
 }
 
 impl Roles {
-    /// Returns what is known of the file system on `device` that is mounted at `mount`. Data written last is
+    /// Reads the roles of the file system on `device` that is mounted at `mount`. Recently written data is
     /// known only after a sync.
     pub fn new(mount: &Path, device: &Path, file_system: FileSystem) -> Self {
         Self::without(mount, device, file_system, &[])
     }
 
-    /// Returns what is known as [`new`](Self::new) does, without these names in the root directory, at which
+    /// Reads the roles as [`new`](Self::new) does, except for these names in the root directory, at which
     /// other drives are mounted.
     pub(crate) fn without(mount: &Path, device: &Path, file_system: FileSystem, except: &[&Path]) -> Self {
         let mut roles = Self::default();
         let mut chunks = Vec::new();
         match file_system {
             FileSystem::None | FileSystem::Posix | FileSystem::PosixGarbage => return roles,
-            // Only its files are known, by the kernel.
+            // Only files are known, from FIEMAP.
             FileSystem::F2fs => {}
             FileSystem::Ext4 => roles.ext4(device),
-            // Without a readable superblock nothing is known of it.
+            // Without a readable superblock the layout is unknown.
             FileSystem::Xfs => roles.xfs(device).unwrap_or_default(),
             FileSystem::Btrfs => chunks = roles.btrfs(device),
         }
@@ -63,9 +64,9 @@ impl Roles {
         roles
     }
 
-    /// Returns the use of the byte at `offset` of the drive: the file that owns it, beneath the mount, and
-    /// its role: `data`, `directory`, `journal`, `inode table`, `superblock`, `log`, `tree`... `None` where
-    /// it is not known.
+    /// Returns the use of the byte at `offset` of the drive: the file that owns it, relative to the mount,
+    /// and its role: `data`, `directory`, `journal`, `inode table`, `superblock`, `log`, `tree`... `None` if
+    /// unknown.
     pub fn role(&self, offset: u64) -> (Option<&Path>, Option<&str>) {
         let range = self.ranges.range(..=offset).next_back().map(|(_, range)| range);
         range
@@ -73,7 +74,7 @@ impl Roles {
             .map_or((None, None), |(_, file, role)| (file.as_deref(), Some(role.as_str())))
     }
 
-    /// Returns the longest range of a drive of `size` bytes of which nothing is known.
+    /// Returns the longest range of a drive of `size` bytes without a known role.
     pub fn longest_gap(&self, size: u64) -> Range<u64> {
         let (mut longest, mut begin) = (0..0, 0);
         let known = self.ranges.iter().map(|(start, (end, ..))| (*start, *end));
@@ -86,8 +87,8 @@ impl Roles {
         longest
     }
 
-    /// Returns the roles of the blocks of a [`Layout`] before an event of its recording: files by the names
-    /// that they had then, or last.
+    /// Returns the roles of the blocks of a [`Layout`] before an event of its recording. A file has the name
+    /// of that moment, or its last one.
     pub fn of_layout(layout: &Layout, recording: &Recording, event: usize) -> Self {
         let mut names: BTreeMap<Inode, (Inode, PathBuf)> = BTreeMap::new();
         for (_, happened) in recording.events.iter().take(event) {
@@ -102,7 +103,7 @@ impl Roles {
         }
         let path = |inode: Inode| {
             let (mut path, mut at) = (PathBuf::new(), inode);
-            // A directory that was moved beneath another one has only one name at a time.
+            // A directory that was moved below another one has only one name at a time.
             for _ in 0..names.len() {
                 let Some((directory, name)) = names.get(&at) else { break };
                 path = if path.as_os_str().is_empty() { name.clone() } else { name.join(path) };
@@ -130,8 +131,8 @@ impl Roles {
         }
     }
 
-    /// Adds a file, or a directory and all files beneath it. One that cannot be opened, or that goes while it
-    /// is looked at, is passed over.
+    /// Adds a file, or a directory and all files below it. Files that cannot be opened, or disappear
+    /// meanwhile, are skipped.
     fn files(&mut self, mount: &Path, name: &Path, chunks: &[Chunk]) {
         let path = mount.join(name);
         match std::fs::symlink_metadata(&path).map(|metadata| metadata.file_type()) {
@@ -232,7 +233,7 @@ impl Roles {
     }
 }
 
-/// A chunk of btrfs: logical addresses, and where their copies begin on the only device.
+/// Chunk of btrfs: a range of logical addresses, and the offsets of its copies on the only device.
 #[derive(Debug, PartialEq, Eq)]
 struct Chunk {
     logical: Range<u64>,
@@ -269,7 +270,7 @@ impl Chunk {
     }
 }
 
-/// Returns the output of a tool for a device; empty if the tool is not there, or does not end.
+/// Returns the output of a tool for a device; empty if the tool is missing or does not end.
 fn tool_output(program: &str, arguments: &[&str], device: &Path) -> String {
     let mut command = Command::new(program);
     command.args(arguments).arg(device);

@@ -1,4 +1,4 @@
-//! A device that holds a state, so that a file system can be mounted on it and a checker can look.
+//! Device that holds a state, so that a file system on it can be mounted and checked.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::fd::BorrowedFd;
@@ -12,11 +12,11 @@ use plumb_block::{
 use crate::explore::OwnedState;
 use crate::recording::{Content, Recording, bytes_of};
 
-/// A device that holds one state after the other. What is written to it is forgotten with the state.
+/// Device that holds one state after another. Writes are discarded when the next state is set.
 ///
-/// Notes which blocks were read before they were written: by these a checker may know the state
-/// ([`ObservedResults`](crate::observed::ObservedResults)). Blocks that no command of the recording writes
-/// from a certain event on hold the same in every state; they are left out.
+/// The device notes which blocks are read before they are written, for
+/// [`ObservedResults`](crate::observed::ObservedResults). Blocks that hold the same in every state, since no
+/// command of the recording writes them in the explored part, are not noted.
 #[derive(Clone)]
 pub struct StateDevice {
     shared: Arc<Mutex<SharedState>>,
@@ -30,16 +30,16 @@ struct SharedState {
     /// `None`: all zeroes.
     state: Option<OwnedState>,
     written: HashMap<u64, Box<[u8]>>,
-    /// Number of commands that have changed something.
+    /// Number of commands that have changed blocks.
     writes: u64,
-    /// The blocks that may differ between states.
+    /// Blocks that may differ between states.
     varied: HashSet<u64>,
     read: Vec<(u64, Content)>,
     was_read: HashSet<u64>,
 }
 
 impl StateDevice {
-    /// Creates a device of the size of what was recorded; zeroes until it is given a state.
+    /// Creates a device with the capacity of the recorded one. It holds zeroes until a state is set.
     pub fn new(recording: Arc<Recording>, clock: Arc<dyn Clock>) -> Self {
         let mut info = DeviceInfo::plain("a state of a recording", recording.size, recording.logical_block);
         info.volatile_cache = VolatileCache::Enabled;
@@ -49,8 +49,7 @@ impl StateDevice {
         Self { shared: Arc::default(), recording, info, clock }
     }
 
-    /// Sets the blocks that may differ between the states that are to come: none of them is left out of what
-    /// was read.
+    /// Sets the blocks that may differ between the coming states. All reads of these are noted.
     pub fn set_varied(&self, varied: HashSet<u64>) {
         self.lock().varied = varied;
     }
@@ -61,20 +60,20 @@ impl StateDevice {
         Self { shared: Arc::new(Mutex::new(shared)), ..self.clone() }
     }
 
-    /// Holds this state from now on. Whoever has the one before mounted must be gone.
+    /// Sets the state. Nothing may be mounted from the previous one.
     pub fn hold(&self, state: OwnedState) {
         let mut shared = self.lock();
         let varied = std::mem::take(&mut shared.varied);
         *shared = SharedState { state: Some(state), varied, ..SharedState::default() };
     }
 
-    /// Returns the blocks that may differ between states and were read since the state is held, in the order
-    /// in which they first were.
+    /// Returns the blocks that may differ between states and have been read in this state, in the order of
+    /// their first reads.
     pub fn read(&self) -> Vec<(u64, Content)> {
         self.lock().read.clone()
     }
 
-    /// Returns the number of writes and discards since the state is held.
+    /// Returns the number of writes and discards in this state.
     pub fn writes(&self) -> u64 {
         self.lock().writes
     }
@@ -126,7 +125,7 @@ impl SharedState {
         self.state.as_ref().map_or(Content::ZEROES, |state| state.content(lba))
     }
 
-    /// A range may be as long as the device: only blocks that hold something are written.
+    /// A range may be as long as the device, so only blocks that are not zeroes are written.
     fn zero(&mut self, range: LbaRange, block: usize) {
         let mut held: Vec<u64> = self.written.keys().copied().collect();
         if let Some(state) = &self.state {
@@ -184,7 +183,7 @@ impl Queue for StateQueue {
         Ok(())
     }
 
-    /// Carries out all that was submitted: nothing takes time.
+    /// Executes all submitted requests at once.
     fn poll(&mut self, _wait: Wait, completions: &mut Vec<Completion>) -> Result<usize> {
         let count = self.waiting.len();
         let now = self.device.clock.now();

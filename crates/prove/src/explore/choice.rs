@@ -1,4 +1,4 @@
-//! A state named by what the cut took, so that it can be reported, saved and shown again.
+//! A state named by the parts that the cut took, so that it can be reported, saved and shown again.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::recording::CommandId;
 
-/// Commands and blocks that a cut dropped, among those at risk. Where several commands were in flight over
-/// a block, the one submitted last landed last.
+/// Commands and blocks at risk that a cut dropped. Where several commands were in flight over a block, the
+/// one submitted last counts as the last to land.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
-    /// The event of the recording before which the power goes.
+    /// Event of the recording before which the power fails.
     pub event: usize,
-    /// The blocks that were lost of each command, where that makes a difference; all others survive.
+    /// Lost blocks of each command, where the loss makes a difference. All others survive.
     pub lost: BTreeMap<CommandId, Vec<u64>>,
 }

@@ -1,4 +1,4 @@
-//! Limits of an exploration, which a caller sets, and the coverage that was reached of each window.
+//! Limits of an exploration, set by the caller, and the coverage reached in each window.
 
 pub use plumb_report::document::proof::Coverage;
 use serde::Serialize;
@@ -6,21 +6,21 @@ use serde::Serialize;
 /// Bounds of an exploration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Limits {
-    /// A window is explored whole if its pieces at risk (blocks that differ, and atomic writes) leave at most
-    /// two to the power of this many choices. A block that was written n times leaves n + 1.
+    /// A window is explored exhaustively if its pieces at risk (blocks that differ, and atomic writes) allow
+    /// at most two to the power of this number of choices. A block that was written n times allows n + 1.
     pub pieces: u32,
-    /// Largest number of commands at risk in a window for which all subsets of commands are explored.
+    /// Maximum number of commands at risk in a window for which all subsets of commands are explored.
     pub commands: u32,
-    /// At most this many states are shown.
+    /// Maximum number of states to show.
     pub states: u64,
-    /// A window beyond the other limits is explored whole, too, if at most this many states have to be
-    /// visited to show all that a check tells apart by what it reads. 0 where nobody says what a check read.
+    /// A window beyond the other limits is also explored exhaustively if at most this many visits show all
+    /// states that a check can distinguish by its reads. 0 if the reads of checks are not known.
     #[serde(default)]
     pub visits: u64,
 }
 
 impl Limits {
-    /// Largest number of visits: some minutes where each is looked up.
+    /// Maximum number of visits, which take some minutes if each result is looked up.
     pub const VISITS_MAX: u64 = 1 << 22;
 }
 
@@ -43,7 +43,7 @@ pub struct WindowCoverage {
     pub pieces: usize,
     /// Number of states that were enumerated, some of them more than once.
     pub enumerated: u64,
-    /// Number of states that were shown, each once.
+    /// Number of distinct states that were shown.
     pub states: u64,
     /// Class of this extent: exhaustive, bounded or sampled.
     pub coverage: Coverage,

@@ -1,4 +1,4 @@
-//! A state that a cut may leave, and the way from one to the next.
+//! States that a cut may leave, and the steps from one to the next.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashSet};
@@ -12,34 +12,34 @@ use super::cut::{Cut, Version, Whole};
 use super::image::Image;
 use crate::recording::Content;
 
-/// Whoever is shown the states, until it breaks off.
+/// Callback that is shown the states, until it breaks off.
 pub(super) type Show<'s> = &'s mut dyn FnMut(&State<'_>) -> ControlFlow<()>;
 
-/// A state that a cut may leave.
+/// State that a cut may leave.
 pub struct State<'a> {
     cursor: &'a Cursor<'a>,
-    /// For spots where more than one may be left: which, if it is not the last.
+    /// For spots where several versions may be the last: the one chosen, if it is not the last submitted.
     picks: &'a [(usize, Survivor)],
     hash: u128,
-    /// False if it was shown before.
+    /// False if the state was shown before.
     is_new: bool,
 }
 
-/// Blocks that the checks of the states shown since the last [`Cursor::follow`] have read.
+/// Blocks that have been read by the checks of the states shown since [`Cursor::follow`].
 #[derive(Default)]
 struct Reads {
     is_followed: Cell<bool>,
-    /// Number of states that were shown, less those of which the blocks were told.
+    /// Number of shown states whose reads have not been reported.
     untold: Cell<u64>,
     blocks: RefCell<HashSet<u64>>,
 }
 
-/// A state on its own, to be checked elsewhere.
+/// Owned copy of a state, to be checked elsewhere.
 #[derive(Debug, Clone)]
 pub struct OwnedState {
     /// Durable image.
     pub durable: Arc<Image>,
-    /// The blocks that may differ from that, with what they hold, in order.
+    /// Blocks that may differ from the durable image, with their contents, in order.
     pub changes: Vec<(u64, Content)>,
     /// Number of the acknowledgement that a checker must find.
     pub required: Option<u64>,
@@ -57,10 +57,10 @@ impl OwnedState {
 pub(super) struct Cursor<'a> {
     cut: &'a Cut<'a>,
     survives: Vec<bool>,
-    /// Survivor in each spot over which several pieces lie; of those in flight together, the one that was
-    /// submitted last.
+    /// Survivor in each spot with several pieces. Among pieces in flight together it is the one submitted
+    /// last.
     left: Vec<Survivor>,
-    /// The spots where several may be the last, since they were in flight together.
+    /// Spots in which several versions may be the last, since they were in flight together.
     open: Vec<usize>,
     hash: u128,
     survivors: Vec<Survivor>,
@@ -68,7 +68,7 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Creates a cursor at the state in which nothing survives that may be lost.
+    /// Creates a cursor at the state in which nothing that may be lost survives.
     pub(super) fn new(cut: &'a Cut<'a>) -> Self {
         let mut cursor = Self {
             cut,
@@ -104,8 +104,8 @@ impl<'a> Cursor<'a> {
         shared.iter().for_each(|spot| self.settle(*spot));
     }
 
-    /// Inverts the fate of all pieces of these commands. Each spot is settled once, however many of them lie
-    /// over it.
+    /// Inverts the fate of all pieces of these commands. Each spot is updated once, even if several of the
+    /// commands overlap it.
     pub(super) fn flip_commands(&mut self, commands: impl Iterator<Item = usize>) {
         let cut = self.cut;
         let mut spots: BTreeSet<usize> = BTreeSet::new();
@@ -118,21 +118,21 @@ impl<'a> Cursor<'a> {
         spots.into_iter().for_each(|spot| self.settle(spot));
     }
 
-    /// Lets the piece survive, or not.
+    /// Sets whether the piece survives.
     pub(super) fn set(&mut self, piece: usize, survives: bool) {
         if self.survives[piece] != survives {
             self.flip(piece);
         }
     }
 
-    /// Fills in what may be left in a spot, the last submitted last.
+    /// Fills `survivors` with the versions that may be left in a spot, the last submitted last.
     fn survivors(&self, spot: usize, survivors: &mut Vec<Survivor>) {
         let versions = self.cut.versions(spot);
         let known = |place: usize| versions[place].piece.map(|piece| self.survives[piece]);
         self.cut.runs[self.cut.spots[spot].run].survivors(known, false, survivors);
     }
 
-    /// Finds out again what is left in a spot.
+    /// Updates the survivor of a spot.
     fn settle(&mut self, spot: usize) {
         let mut survivors = std::mem::take(&mut self.survivors);
         self.survivors(spot, &mut survivors);
@@ -152,9 +152,9 @@ impl<'a> Cursor<'a> {
         self.survivors = survivors;
     }
 
-    /// Shows the state, and where commands were in flight together that for each order in which they may have
-    /// landed, up to so many: the same in all blocks over which the same commands lie, or in each another.
-    /// Whether those were all.
+    /// Shows the state; if commands were in flight together, once for each order in which they may have
+    /// landed, up to `most` orders. With `same_in_run` the order is the same in all blocks that the same
+    /// commands cover, otherwise each block has its own. Returns true if all orders were shown.
     pub(super) fn each_order(&self, most: usize, same_in_run: bool, show: Show<'_>) -> ControlFlow<(), bool> {
         if self.open.is_empty() {
             self.show(show)?;
@@ -183,7 +183,7 @@ impl<'a> Cursor<'a> {
             let change = |spot, pick| self.cut.change(spot, self.left[spot]) ^ self.cut.change(spot, pick);
             let changed = picks.iter().fold(0, |hash, (spot, pick)| hash ^ change(*spot, *pick));
             self.show_one(&picks, self.hash ^ changed, show)?;
-            // An odometer that counts down.
+            // Counts down like an odometer.
             let Some(next) = places.iter().position(|place| *place > 0) else {
                 return ControlFlow::Continue(true);
             };
@@ -195,12 +195,12 @@ impl<'a> Cursor<'a> {
         ControlFlow::Continue(false)
     }
 
-    /// Returns true if each surviving piece has all that it needs.
+    /// Returns true if each surviving piece has all pieces that it depends on.
     fn is_possible(&self) -> bool {
         self.unmet().is_none()
     }
 
-    /// Shows the state as it is; nothing if no cut leaves it.
+    /// Shows the state. Does nothing if no cut leaves it.
     pub(super) fn show(&self, show: Show<'_>) -> ControlFlow<()> {
         if !self.is_possible() {
             return ControlFlow::Continue(());
@@ -213,25 +213,25 @@ impl<'a> Cursor<'a> {
         show(&State { cursor: self, picks, hash, is_new: true })
     }
 
-    /// Wants to know what the checks of the states read that are shown from now on.
+    /// Starts to collect the reads of the checks of the states shown from now on.
     pub(super) fn follow(&mut self) {
         self.reads = Reads { is_followed: Cell::new(true), ..Reads::default() };
     }
 
-    /// Wants to know no more what the checks read.
+    /// Stops to collect reads.
     pub(super) fn unfollow(&mut self) {
         self.reads = Reads::default();
     }
 
-    /// Returns true if the check of a state that was shown since [`follow`](Self::follow) read one of the
-    /// blocks of this piece, or if not all of these checks told what they read.
+    /// Returns true if the check of a state shown since [`follow`](Self::follow) read a block of this piece,
+    /// or if not all of these checks reported their reads.
     pub(super) fn was_read(&self, piece: usize) -> bool {
         let blocks = self.reads.blocks.borrow();
         let mut spots = self.cut.pieces[piece].spots.iter();
         self.reads.untold.get() > 0 || spots.any(|spot| blocks.contains(&self.cut.spots[*spot].lba))
     }
 
-    /// Returns a piece that is lost although a surviving one needs it, if there is one.
+    /// Returns a lost piece that a surviving one depends on, if there is one.
     pub(super) fn unmet(&self) -> Option<usize> {
         let is_unmet = |needs: usize, piece: usize| self.survives[piece] && !self.survives[needs];
         self.cut.dependences.iter().find(|one| is_unmet(one.needs, one.piece)).map(|one| one.needs)
@@ -239,44 +239,44 @@ impl<'a> Cursor<'a> {
 }
 
 impl State<'_> {
-    /// Returns the state as one that was shown before.
+    /// Returns the state, marked as shown before.
     pub(super) const fn again(&self) -> State<'_> {
         State { cursor: self.cursor, picks: self.picks, hash: self.hash, is_new: false }
     }
 
-    /// Returns false if the state was shown before, and is shown again to be told what its check read.
+    /// Returns false if the state was shown before and is shown again only for the reads of its check.
     pub const fn is_new(&self) -> bool {
         self.is_new
     }
 
-    /// Returns true if what its check read decides which states are shown next.
+    /// Returns true if the reads of the check decide which states are shown next.
     pub fn wants_reads(&self) -> bool {
         self.cursor.reads.is_followed.get()
     }
 
-    /// Tells which of the blocks that differ between states its check has read: a state with the same in
-    /// these has the same result.
+    /// Reports which of the blocks that differ between states the check has read. A state that is equal in
+    /// these blocks has the same result.
     pub fn set_reads(&self, blocks: &[u64]) {
         self.cursor.reads.untold.update(|untold| untold.saturating_sub(1));
         self.cursor.reads.blocks.borrow_mut().extend(blocks);
     }
 
-    /// Returns a hash that is equal for states in which every block holds the same.
+    /// Returns a hash that is equal for states with equal contents.
     pub const fn hash(&self) -> u128 {
         self.hash
     }
 
-    /// Returns the last acknowledgement before the cut: what a checker must find.
+    /// Returns the number of the last acknowledgement before the cut, which a checker must find.
     pub const fn required(&self) -> Option<u64> {
         self.cursor.cut.required
     }
 
-    /// Returns the event of the recording before which the power goes.
+    /// Returns the event of the recording before which the power fails.
     pub const fn event(&self) -> usize {
         self.cursor.cut.event
     }
 
-    /// Returns the blocks in which the state may differ from what was durable, with what they hold, in order.
+    /// Returns the blocks that may differ from the durable image, with their contents, in order.
     pub fn changes(&self) -> Vec<(u64, Content)> {
         let spots = self.cursor.cut.spots.iter().enumerate();
         spots.map(|(number, spot)| (spot.lba, self.surviving_content(number, spot.lba))).collect()
@@ -294,14 +294,14 @@ impl State<'_> {
         self.cursor.cut.image
     }
 
-    /// Returns an owned copy of the state. The durable image is copied once for all states of a moment.
+    /// Returns an owned copy of the state. All copies of one moment share one copy of the durable image.
     pub fn to_owned(&self) -> OwnedState {
         let cut = self.cursor.cut;
         let durable = Arc::clone(cut.owned_image.get_or_init(|| Arc::new(cut.image.clone())));
         OwnedState { durable, changes: self.changes(), required: self.required() }
     }
 
-    /// Returns the event of the cut and the blocks that it took from each command.
+    /// Returns the event of the cut and the blocks lost from each command.
     pub fn choice(&self) -> Choice {
         let cut = self.cursor.cut;
         let mut choice = Choice { event: cut.event, lost: Default::default() };

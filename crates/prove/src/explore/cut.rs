@@ -1,4 +1,4 @@
-//! States that a cut at one moment may leave, prepared for going from one state to the next at little cost.
+//! States that a cut at one moment may leave, prepared so that the step from one state to the next is cheap.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -12,43 +12,42 @@ use super::image::{Image, hash_of};
 use super::replay::Moment;
 use crate::recording::{Command, CommandId, Content, Recording};
 
-/// Unit that survives or is lost as a whole: one block of a command, or all blocks of a command that no cut
-/// tears.
+/// Unit that survives or is lost as a whole: one block of a command, or all blocks of an atomic command.
 pub(super) struct Piece {
     pub(super) command: CommandId,
-    /// Where, by the places of the spots.
+    /// Indices of the spots that the piece covers.
     pub(super) spots: Vec<usize>,
 }
 
-/// A piece that survives only together with another one.
+/// Piece that survives only together with another one.
 pub(super) struct Dependence {
     pub(super) piece: usize,
     pub(super) needs: usize,
 }
 
-/// A block in which it matters what survives.
+/// Block whose content depends on which pieces survive.
 pub(super) struct Spot {
     pub(super) lba: u64,
-    /// The run of blocks over which the same commands lie.
+    /// Run of blocks that the same commands cover.
     pub(super) run: usize,
-    /// Range of the spot's versions, one for each version of its run.
+    /// Range of the spot's versions, one for each version of the run.
     versions: Range<usize>,
 }
 
 /// Version of a block that may be left in a spot.
 pub(super) struct Version {
-    /// The piece that it belongs to; `None` if a cut cannot take it.
+    /// Piece that the version belongs to; `None` if a cut cannot take it.
     pub(super) piece: Option<usize>,
     /// Change of the hash if this version is left.
     pub(super) change: u128,
 }
 
-/// Command of which a part may be lost.
+/// Command that may be lost in part.
 pub(super) struct Whole {
     pub(super) pieces: Range<usize>,
-    /// Change of the hash in the spots where nothing else is at risk, if the whole command survives.
+    /// Change of the hash in the spots where only this command is at risk, if the whole command survives.
     pub(super) alone: u128,
-    /// Spots where other commands are at risk too.
+    /// Spots in which other commands are at risk too.
     pub(super) shared: Vec<usize>,
 }
 
@@ -57,17 +56,17 @@ pub(super) struct Cut<'a> {
     pub(super) recording: &'a Recording,
     /// Durable image.
     pub(super) image: &'a Image,
-    /// Copy of the durable image, made when an owned state is first requested.
+    /// Copy of the durable image, created for the first owned state.
     pub(super) owned_image: OnceCell<Arc<Image>>,
-    /// The event before which it is.
+    /// Event before which the power fails.
     pub(super) event: usize,
-    /// The last acknowledgement.
+    /// Number of the last acknowledgement.
     pub(super) required: Option<u64>,
     pub(super) runs: Vec<Run>,
-    /// In the order of blocks.
+    /// Spots in the order of blocks.
     pub(super) spots: Vec<Spot>,
     versions: Vec<Version>,
-    /// Pieces that may be lost, in the order of submission. Those that make no difference are left out.
+    /// Pieces that may be lost, in the order of submission, without those that make no difference.
     pub(super) pieces: Vec<Piece>,
     /// Pieces that may be lost, by command.
     pub(super) commands: Vec<Whole>,
@@ -75,7 +74,7 @@ pub(super) struct Cut<'a> {
 }
 
 impl<'a> Cut<'a> {
-    /// Prepares for a cut at `moment`.
+    /// Prepares a cut at `moment`.
     pub(super) fn at(recording: &'a Recording, moment: &Moment<'a>) -> Self {
         let mut cut = Self {
             recording,
@@ -90,8 +89,7 @@ impl<'a> Cut<'a> {
             commands: Vec::new(),
             dependences: Vec::new(),
         };
-        // Each version that may be lost: its command, its block unless the command cannot be torn, and where
-        // it lies.
+        // Each version that may be lost: its command, its block (none for an atomic command), and its spot.
         let mut versions = Vec::new();
         for (number, run) in cut.runs.iter().enumerate() {
             let window = &moment.windows[recording.drive_of(run.range.lba.0)];
@@ -138,7 +136,8 @@ impl<'a> Cut<'a> {
         cut
     }
 
-    /// Finds the pieces that need others. Of what is not among the pieces nothing can be lost.
+    /// Finds the pieces that depend on others. Only listed pieces can be lost, so others are always
+    /// satisfied.
     fn dependences(&self) -> Vec<Dependence> {
         let mut found = Vec::new();
         let number = |id| self.pieces.binary_search_by_key(&id, |piece| piece.command).ok();
@@ -153,9 +152,9 @@ impl<'a> Cut<'a> {
         found
     }
 
-    /// Returns the pieces by the spot in which alone each lies, and each of the others by itself: those that
-    /// lie in several spots, or that others need. In one spot the last of the survivors decides, so that at
-    /// most one of its pieces has to survive for each state.
+    /// Returns the pieces in groups: pieces that lie in one spot only are grouped by the spot; a piece that
+    /// lies in several spots, or that others depend on, is a group of its own. In one spot the last survivor
+    /// decides, so it is enough that at most one piece of a group survives.
     pub(super) fn alternatives(&self) -> Vec<Vec<usize>> {
         let mut by_spot: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         let mut alternatives = Vec::new();
@@ -170,8 +169,8 @@ impl<'a> Cut<'a> {
         alternatives
     }
 
-    /// Returns the blocks of a run; where nothing but zeroes may be left beside what is stored, those that
-    /// are not zeroes yet, for a discard may be as long as the device.
+    /// Returns the blocks of a run. If only zeroes may be left in addition to the stored contents, blocks
+    /// that are zeroes already are left out, since a discard may be as long as the device.
     fn blocks_of(&self, run: &Run) -> Vec<u64> {
         if run.versions.iter().all(|one| self.command(one.id).contents.is_empty()) {
             self.image.blocks_in(run.range).map(|(lba, _)| lba).collect()
@@ -192,19 +191,19 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// Returns the versions that may be left in a spot, beside the stored content.
+    /// Returns the versions that may be left in a spot in addition to the stored content.
     pub(super) fn versions(&self, spot: usize) -> &[Version] {
         &self.versions[self.spots[spot].versions.clone()]
     }
 
-    /// Returns by what the hash changes if this is left in a spot.
+    /// Returns the change of the hash if `survivor` is left in the spot.
     pub(super) fn change(&self, spot: usize, survivor: Survivor) -> u128 {
         let mut versions = self.runs[self.spots[spot].run].versions.iter();
         let place = versions.position(|one| Survivor::Command(one.id) == survivor);
         place.map_or(0, |place| self.versions(spot)[place].change)
     }
 
-    /// Returns the coverage of the window before any of its states was shown.
+    /// Returns the coverage of the window before any of its states is shown.
     pub(super) fn coverage(&self) -> WindowCoverage {
         WindowCoverage {
             event: self.event,

@@ -1,4 +1,4 @@
-//! Exploration of a recording: all states in the order of the passes, or one state by its choice.
+//! Exploration of a recording: all states in the order of the passes, or one state named by its choice.
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -16,26 +16,26 @@ use super::reduce::reduce;
 use super::replay::Replay;
 use crate::recording::{CommandId, Recording};
 
-/// Recording to explore, the drive that it is explored for, and the limits.
+/// Recording to explore, the drive profile, and the limits.
 #[derive(Debug, Clone, Copy)]
 pub struct Explorer<'a> {
     /// The recording.
     pub recording: &'a Recording,
-    /// First event before which a cut may happen. Commands before it count all the same.
+    /// First event before which a cut may happen. Earlier commands count as well.
     pub from: usize,
     /// Event after which no cut happens; [`usize::MAX`] for the whole recording.
     pub until: usize,
-    /// Guarantees that the drive keeps.
+    /// Guarantees of the drive.
     pub promise: Promise,
-    /// Guarantees of the further drives, in order; a drive beyond these keeps those of the first.
+    /// Guarantees of the further drives, in order. A drive without an entry has those of the first.
     pub further: &'a [Promise],
-    /// Bounds of the exploration.
+    /// Limits of the exploration.
     pub limits: Limits,
-    /// Seed of the states that are drawn.
+    /// Seed of randomly drawn states.
     pub seed: u64,
 }
 
-/// Hasher that returns a hash as it was given.
+/// Hasher for keys that are hashes already.
 #[derive(Default)]
 struct IdentityHasher(u64);
 
@@ -67,9 +67,9 @@ impl Explorer<'_> {
         varied
     }
 
-    /// Shows each state with what must be found in it, until `show` breaks off: once, and again where it is
-    /// wanted to know what its check read ([`State::is_new`]). Returns how far each
-    /// window was explored, in order; a window that was not reached is `Sampled` with 0 states.
+    /// Shows each state with the required acknowledgement until `show` breaks off: once, and again when the
+    /// reads of its check are needed ([`State::is_new`]). Returns the coverage of each window, in order. A
+    /// window that was not reached is `Sampled` with 0 states.
     pub fn explore(&self, show: &mut impl FnMut(&State<'_>) -> ControlFlow<()>) -> Vec<WindowCoverage> {
         let mut windows: Vec<WindowCoverage> = Vec::new();
         let mut seen: HashSet<u128, BuildHasherDefault<IdentityHasher>> = HashSet::default();
@@ -114,7 +114,7 @@ impl Explorer<'_> {
         windows
     }
 
-    /// Shows the state of a choice. Returns `None` if no cut may leave it: the choice belongs to another
+    /// Shows the state of a choice. Returns `None` if no cut can leave it, as for a choice of another
     /// recording.
     pub fn show<R>(&self, choice: &Choice, show: &mut impl FnMut(&State<'_>) -> R) -> Option<R> {
         let mut shown = None;
@@ -139,7 +139,7 @@ impl Explorer<'_> {
         if ended.is_break() { shown } else { None }
     }
 
-    /// Returns the commands that a cut before `event` may take; none where no cut happens.
+    /// Returns the commands that a cut before `event` may take; empty if no cut happens there.
     pub fn at_risk(&self, event: usize) -> BTreeSet<CommandId> {
         let mut at_risk = BTreeSet::new();
         let ended = self.replay().cuts(&mut |moment| {
@@ -155,9 +155,9 @@ impl Explorer<'_> {
         at_risk
     }
 
-    /// Removes from the choice what the failure does not need: first whole commands, then blocks. `fails`
-    /// judges each state that is tried; when it breaks off with the verdict on one, the smallest choice that
-    /// has failed is returned. Returns `None` if the choice itself does not fail, or belongs to another
+    /// Reduces a choice to the losses that the failure needs: first by whole commands, then by blocks.
+    /// `fails` judges each state that is tried. If it breaks off with a verdict, the smallest choice that
+    /// failed so far is returned. Returns `None` if the choice itself does not fail, or belongs to another
     /// recording.
     pub fn minimise(
         &self,

@@ -6,16 +6,16 @@ use plumb_block::{LbaRange, mixed};
 
 use crate::recording::{Command, Content};
 
-/// The content of each block of a device; blocks without one are zeroes. With it goes a hash of the whole,
-/// which costs as much to keep as there are blocks that change (Zobrist, "A New Hashing Method with
-/// Application for Game Playing", 1970).
+/// Content of each block of a device; blocks without an entry are zeroes. A hash of the whole is updated at a
+/// cost proportional to the changed blocks (Zobrist, "A New Hashing Method with Application for Game
+/// Playing", 1970).
 #[derive(Debug, Clone, Default)]
 pub struct Image {
     blocks: BTreeMap<u64, Content>,
     hash: u128,
 }
 
-/// Returns what one block adds to the hash of an image. Zeroes add nothing.
+/// Returns the contribution of one block to the hash of an image. Zeroes contribute nothing.
 pub(super) fn hash_of(lba: u64, content: Content) -> u128 {
     if content == Content::ZEROES {
         return 0;
@@ -25,7 +25,7 @@ pub(super) fn hash_of(lba: u64, content: Content) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
-/// Returns a number as a part of a hash that blocks are parts of.
+/// Returns the contribution of a number to a hash that also covers blocks.
 pub(super) fn hash_of_number(number: Option<u64>) -> u128 {
     let part = |seed| number.map_or(0, |number| u128::from(mixed(mixed(number) ^ seed)));
     part(0xa409_3822_299f_31d0) << 64 | part(0x082e_fa98_ec4e_6c89)
@@ -37,8 +37,8 @@ impl Image {
         self.blocks.get(&lba).copied().unwrap_or_default()
     }
 
-    /// Returns a hash that is equal for equal images, and different for different ones but for one chance in
-    /// 2^127 or so.
+    /// Returns a hash that is equal for equal images. Different images have equal hashes with a probability
+    /// of about 2^-127.
     pub const fn hash(&self) -> u128 {
         self.hash
     }
@@ -53,7 +53,7 @@ impl Image {
         self.blocks.range(range.lba.0..range.end().0).map(|(lba, content)| (*lba, *content))
     }
 
-    /// Gives a block this content.
+    /// Sets the content of a block.
     pub fn set(&mut self, lba: u64, content: Content) {
         let old = match content {
             Content::ZEROES => self.blocks.remove(&lba),
@@ -62,8 +62,8 @@ impl Image {
         self.hash ^= hash_of(lba, old.unwrap_or_default()) ^ hash_of(lba, content);
     }
 
-    /// Sets `range`, a part of that of `command`, to what the command leaves. A discard may be as long as the
-    /// device: of it only the blocks are looked at that are not zeroes yet.
+    /// Applies `command` to `range`, which is a part of the command's range. A discard may be as long as the
+    /// device, so only blocks that are not zeroes are visited.
     pub fn apply(&mut self, range: LbaRange, command: &Command) {
         let blocks: Vec<u64> = if command.contents.is_empty() {
             self.blocks_in(range).map(|(lba, _)| lba).collect()

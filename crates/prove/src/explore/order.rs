@@ -10,41 +10,41 @@ use super::coverage::{Coverage, Limits};
 use super::cursor::{Cursor, Show};
 use super::cut::Cut;
 
-/// Maximum number of orders of landing that are tried for one choice of survivors.
+/// Maximum number of landing orders tried for one choice of survivors.
 const ORDERS_MAX: usize = 64;
-/// In a window with more commands not every pair of them is left out.
+/// Maximum number of commands in a window for which every pair of them is left out.
 const PAIRS_MAX: usize = 64;
-/// Number of states drawn in each window.
+/// Number of random states in each window.
 const DRAWN: u64 = 256;
 
-/// A window with at most this many pieces is explored whole before others are explored in part.
+/// Windows with at most this many pieces are explored exhaustively before others are explored in part.
 const FEW_PIECES: u32 = 6;
 
-/// One way through the states of a window; those before it find more failures for what they cost.
+/// Pass through the states of a window. Earlier passes find more failures for their cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pass {
-    /// Nothing survives, or all does.
+    /// Nothing survives, or everything does.
     Edges,
-    /// The first so many in the order of submission, all of them but one, and one alone.
+    /// The first commands in the order of submission, all commands but one, and one command alone.
     Prefixes,
-    /// Everything, where that is a few dozen states.
+    /// All states of a window that has only a few dozen.
     Few,
-    /// A prefix the last of which is torn, and all with one torn.
+    /// A prefix whose last command is torn, and all commands with one torn.
     Tears,
-    /// All but two.
+    /// All commands but two.
     Pairs,
-    /// Drawn: any of them, one of them torn.
+    /// Random subsets, with one command torn.
     Drawn,
-    /// All subsets of commands, where these are few.
+    /// All subsets of commands, if there are few commands.
     Subsets,
-    /// Everything, where the limits allow that.
+    /// All states, if the limits permit.
     Whole,
-    /// Everything that a check tells apart, where at most this many visits are enough.
+    /// All states that a check can distinguish, if at most this many visits are enough.
     ToldApart(u64),
 }
 
 impl Pass {
-    /// All, in their order.
+    /// All passes in order.
     pub(super) const ALL: [Self; 11] = [
         Self::Edges,
         Self::Prefixes,
@@ -54,13 +54,13 @@ impl Pass {
         Self::Drawn,
         Self::Subsets,
         Self::Whole,
-        // Each again from its start, so that one window does not take the time of all.
+        // Each limit starts over, so that one window does not take the time of all.
         Self::ToldApart(1 << 10),
         Self::ToldApart(1 << 15),
         Self::ToldApart(Limits::VISITS_MAX),
     ];
 
-    /// Shows the states of this pass. Returns how far this pass and those before it have explored the window.
+    /// Shows the states of this pass. Returns the coverage of the window by this pass and the earlier ones.
     pub(super) fn explore(
         self,
         cut: &Cut<'_>,
@@ -107,11 +107,11 @@ impl Pass {
     }
 }
 
-/// Search through the states that a check tells apart: a choice is made only where the check of a state has
-/// read one of the blocks that it is about.
+/// Search through the states that a check can distinguish: a choice is varied only if the check of a state
+/// has read a block that it affects.
 struct ToldApart {
     alternatives: Vec<Vec<usize>>,
-    /// By piece: the place of its group among the alternatives.
+    /// By piece: the index of its group among the alternatives.
     group_of: Vec<usize>,
     is_decided: Vec<bool>,
     visits_left: u64,
@@ -127,19 +127,19 @@ impl ToldApart {
         Self { is_decided: vec![false; alternatives.len()], alternatives, group_of, visits_left }
     }
 
-    /// Shows the states that agree with the groups that are decided, in which nothing survives of the others
-    /// at first. Returns false if not all could be visited.
+    /// Shows the states that agree with the decided groups; initially nothing survives of the other groups.
+    /// Returns false if not all states could be visited.
     ///
-    /// With the groups that the check has read left as they are, all others make no difference. So the rest
-    /// are the states in which the first of them is another way, those in which the second is and the first
-    /// is not, and so on.
+    /// If the groups that the check has read are left as they are, all other groups make no difference. So
+    /// the remaining states are those in which the first of these groups differs, those in which the second
+    /// differs and the first does not, and so on.
     fn visit(&mut self, cursor: &mut Cursor<'_>, show: Show<'_>) -> ControlFlow<(), bool> {
         if self.visits_left == 0 {
             return ControlFlow::Continue(false);
         }
         self.visits_left -= 1;
         let undecided: Vec<usize> = match cursor.unmet() {
-            // No cut leaves this. What is needed may survive, unless it was decided that it does not.
+            // No cut leaves this state. The needed piece may survive, unless it was decided that it is lost.
             Some(needed) => vec![self.group_of[needed]],
             None => {
                 cursor.follow();
@@ -165,8 +165,8 @@ impl ToldApart {
         ControlFlow::Continue(is_whole)
     }
 
-    /// Shows the states that are visited next without waiting for what their checks read, so that several
-    /// checks run side by side.
+    /// Shows the states to be visited next without waiting for the reads of their checks, so that several
+    /// checks run in parallel.
     fn announce(&self, cursor: &mut Cursor<'_>, groups: &[usize], show: Show<'_>) -> ControlFlow<()> {
         cursor.unfollow();
         for piece in
@@ -180,12 +180,12 @@ impl ToldApart {
     }
 }
 
-/// Returns the number of ways to let at most one of each group survive; `u64::MAX` if it is larger.
+/// Returns the number of ways in which at most one piece of each group survives, capped at `u64::MAX`.
 fn choices(alternatives: &[Vec<usize>]) -> u64 {
     alternatives.iter().fold(1, |all, pieces| all.saturating_mul(pieces.len() as u64 + 1))
 }
 
-/// Shows the states in which at most one piece of each group survives: an odometer.
+/// Shows the states in which at most one piece of each group survives, counting like an odometer.
 fn each_choice(cursor: &mut Cursor<'_>, alternatives: &[Vec<usize>], show: Show<'_>) -> ControlFlow<()> {
     let mut survivors = vec![0; alternatives.len()];
     loop {
@@ -207,8 +207,8 @@ fn each_choice(cursor: &mut Cursor<'_>, alternatives: &[Vec<usize>], show: Show<
     }
 }
 
-/// Shows all subsets, each one flip away from the one before: a Gray code. Whether all orders of landing were
-/// shown, too.
+/// Shows all subsets in Gray code order, each one flip away from the previous one. Returns true if all
+/// landing orders were shown too.
 fn subsets(
     cursor: &mut Cursor<'_>,
     count: usize,
@@ -222,7 +222,7 @@ fn subsets(
     ControlFlow::Continue(has_all)
 }
 
-/// Shows the state with these commands flipped.
+/// Shows the state with the fate of these commands inverted.
 fn flipped(cursor: &mut Cursor<'_>, commands: &[usize], show: Show<'_>) -> ControlFlow<()> {
     commands.iter().for_each(|command| cursor.flip_command(*command));
     cursor.each_order(1, true, show)?;
@@ -237,7 +237,7 @@ fn prefixes(cursor: &mut Cursor<'_>, count: usize, show: Show<'_>) -> ControlFlo
         cursor.each_order(ORDERS_MAX, true, show)?;
     }
     (0..count).try_for_each(|command| flipped(cursor, &[command], show))?;
-    // The last of them first: what an application does last depends on what it did just before.
+    // Longest prefix first: the last operations of an application usually depend on those just before.
     for length in (2..count).rev() {
         cursor.flip_command(length);
         flipped(cursor, &[length - 2], show)?;
@@ -251,8 +251,8 @@ fn pairs(cursor: &mut Cursor<'_>, count: usize, show: Show<'_>) -> ControlFlow<(
     all.try_for_each(|pair| flipped(cursor, &pair, show))
 }
 
-/// Returns the ways in which one command is torn: the first blocks alone, all but the last, all but the
-/// first, and one in the middle missing.
+/// Returns the ways to tear a command: only the first blocks, all but the last, all but the first, and all
+/// but one in the middle.
 fn ways_to_tear(blocks: u64) -> Vec<Keep> {
     let mut ways = vec![
         Keep::First(blocks / 2),
@@ -273,7 +273,7 @@ fn ways_to_tear(blocks: u64) -> Vec<Keep> {
     ways
 }
 
-/// Shows the state in which a surviving command is torn, so that only the blocks that `keep` keeps survive.
+/// Shows the state in which a surviving command is torn and only the blocks in `keep` survive.
 fn torn(
     cursor: &mut Cursor<'_>,
     cut: &Cut<'_>,

@@ -1,8 +1,8 @@
 //! Delta debugging: removes everything that a failure does not need (Zeller and Hildebrandt, "Simplifying and
 //! Isolating Failure-Inducing Input", 2002).
 
-/// Removes parts of `all`, large ones first, where `take` reports that the part could be removed; ends when
-/// no single element can be.
+/// Removes parts of `all`, large ones first, if `take` accepts the removal. Ends when no single element can
+/// be removed.
 pub(crate) fn reduce<T: Copy>(mut all: Vec<T>, take: &mut impl FnMut(&[T]) -> bool) {
     let mut size = all.len();
     while size > 0 {

@@ -1,4 +1,4 @@
-//! The moments of a recording at which to cut.
+//! The moments of a recording at which a cut is made.
 
 use std::ops::ControlFlow;
 
@@ -8,23 +8,23 @@ use plumb_crash::{FuaKept, Kind, Landing, Promise, Window};
 use super::image::Image;
 use crate::recording::{CommandId, Event, Recording};
 
-/// A moment at which the power may go.
+/// Moment at which the power may fail.
 pub(super) struct Moment<'a> {
-    /// The event before which it is.
+    /// Event before which the power fails.
     pub(super) event: usize,
-    /// The commands that a cut may take, of each drive.
+    /// Commands that a cut may take, for each drive.
     pub(super) windows: &'a [Window<CommandId>],
     /// Durable image.
     pub(super) image: &'a Image,
-    /// The last acknowledgement.
+    /// Number of the last acknowledgement.
     pub(super) required: Option<u64>,
 }
 
-/// Part of a recording in which cuts happen, and the drive that it is replayed for.
+/// Part of a recording in which cuts happen, and the guarantees of the drive.
 #[derive(Clone, Copy)]
 pub(super) struct Replay<'a> {
     pub(super) recording: &'a Recording,
-    /// Guarantees that the drive keeps.
+    /// Guarantees of the drive.
     pub(super) promise: Promise,
     /// Guarantees of the further drives, if they differ.
     pub(super) further: &'a [Promise],
@@ -35,7 +35,7 @@ pub(super) struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    /// Calls `cut` just before each event by which something becomes durable, and at the end.
+    /// Calls `cut` just before each event that makes something durable, and at the end.
     pub(super) fn cuts(&self, cut: &mut impl FnMut(&Moment<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
         let Self { recording, promise, further, from, until } = *self;
         let until = until.min(recording.events.len());
@@ -76,7 +76,7 @@ impl Replay<'_> {
                         |range, id: &CommandId| image.apply(range, &recording.commands[id.0 as usize]);
                     let window = &mut windows[drive_of(id)];
                     window.complete(u64::from(id.0), Landing::Unknown, &mut store);
-                    // To a drive without FUA the kernel sends a flush behind the write.
+                    // The kernel sends a flush after a FUA write to a drive without FUA.
                     if recording.commands[id.0 as usize].op.is_fua()
                         && window.promise().fua == FuaKept::Ignored
                     {

@@ -12,10 +12,10 @@ use super::moments::{Epoch, Moment, Moments};
 use crate::posix::{Inode, Object};
 use crate::subject::Outcome;
 
-/// Number of names that the words about a state tell of.
+/// Maximum number of names that the description of a state lists.
 const NAMED: usize = 3;
 
-/// Way in which a name differs, the worst first.
+/// Kind of difference of a name, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Mixed,
@@ -45,7 +45,7 @@ impl Display for Kind {
     }
 }
 
-/// Difference of one name, in words.
+/// Difference of one name, and its description.
 type Difference = (Kind, String);
 
 impl Moments {
@@ -75,7 +75,7 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// Returns how a name differs from all that it may be; `None` if it does not.
+    /// Returns the difference of a name from all versions that it may have; `None` if one matches.
     fn difference(&self, path: &Path) -> Option<Difference> {
         let epochs = self.moments.epochs(path, &self.range);
         let name = format!("`{}`", path.display());
@@ -103,9 +103,9 @@ impl Comparison<'_> {
         }
     }
 
-    /// Returns true if a file is as at one moment of an epoch.
+    /// Returns true if a file matches one moment of an epoch.
     fn is_agreed(&self, file: &FoundFile, epochs: &[Epoch]) -> bool {
-        // Nothing is promised yet of a name that was absent.
+        // A name that was absent has no guarantee yet.
         let is_new = epochs.first().is_some_and(|first| first.inode.is_none());
         epochs.iter().any(|epoch| {
             let Some(inode) = epoch.inode.filter(|inode| self.is_file(*inode)) else { return false };
@@ -133,12 +133,12 @@ impl Comparison<'_> {
         matches!(self.moments.layout().object(inode), Some(Object::File(_)))
     }
 
-    /// Compares the first bytes of a file with those at a moment.
+    /// Returns true if the first `length` bytes of a file are as at a moment.
     fn is_same(&self, file: &FoundFile, inode: Inode, at: Moment, length: u64) -> bool {
         self.first_difference(file, inode, at, length).is_none()
     }
 
-    /// Returns the number of the first block that is not as at a moment, below a length.
+    /// Returns the number of the first block below `length` that differs from a moment.
     fn first_difference(&self, file: &FoundFile, inode: Inode, at: Moment, length: u64) -> Option<u64> {
         let (block, contents) = (self.moments.recording.logical_block.0, &self.moments.recording.contents);
         (0..length.div_ceil(block)).find(|number| {
@@ -148,8 +148,8 @@ impl Comparison<'_> {
         })
     }
 
-    /// Returns true if a name that is absent was there at the acknowledgement, it is there at the end or its
-    /// file had a name at each moment, and no other name holds what the file held.
+    /// Returns true if an absent name is a loss: it existed at the acknowledgement, it exists at the end or
+    /// its file had a name at each moment, and no other name holds the contents of the file.
     fn is_gone(&self, epochs: &[Epoch]) -> bool {
         let [Some(first), Some(last)] = [epochs.first(), epochs.last()] else { return false };
         let Some(begun) = first.inode.filter(|inode| self.is_file(*inode)) else { return false };
@@ -157,8 +157,8 @@ impl Comparison<'_> {
         is_kept && !self.has_copy(begun)
     }
 
-    /// Returns true if a file that is cut to a size is longer at the end, and no other name holds what it
-    /// held.
+    /// Returns true if a file truncated to `size` is a loss: it is longer at the end, and no other name holds
+    /// its contents.
     fn is_cut(&self, size: u64, epochs: &[Epoch]) -> bool {
         let [Some(first), Some(last)] = [epochs.first(), epochs.last()] else { return false };
         let ended = last.inode.map_or(0, |inode| self.moments.size(inode, last.last));
@@ -180,7 +180,7 @@ impl Comparison<'_> {
         })
     }
 
-    /// Tells how a file differs from all moments that it may be of.
+    /// Describes how a file differs from all moments that it may match.
     fn file_difference(&self, path: &Path, name: &str, file: &FoundFile, epochs: &[Epoch]) -> Difference {
         if file.size == 0 {
             return (Kind::Lost, format!("{name} is empty"));

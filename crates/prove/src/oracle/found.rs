@@ -1,4 +1,4 @@
-//! Tree of files that a state holds, as it is compared: read from a directory, or taken from the POSIX model.
+//! Tree of files in a state, read from a directory or taken from the POSIX model, for the comparison.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::recording::{Content, Contents};
 /// Files, directories and symbolic links by their paths, which are relative to the root.
 pub(crate) struct FoundTree(pub(super) BTreeMap<PathBuf, FoundNode>);
 
-/// Name in a [`FoundTree`], with the object that it stands for.
+/// Object behind a name in a [`FoundTree`].
 pub(super) enum FoundNode {
     Directory,
     Link(PathBuf),
@@ -27,12 +27,12 @@ pub(super) struct FoundFile {
 enum FoundData {
     /// Bytes of the whole file.
     Read(Vec<u8>),
-    /// Blocks that are not zeroes, by their numbers, in order.
+    /// Blocks that are not zeroes, by number, in order.
     Recorded(Vec<(u64, Content)>),
 }
 
 impl FoundTree {
-    /// Reads a directory with all beneath it.
+    /// Reads a directory and everything below it.
     ///
     /// # Errors
     /// If something cannot be read.
@@ -78,7 +78,7 @@ impl From<&Tree> for FoundTree {
 }
 
 impl FoundFile {
-    /// Returns the bytes of a block as far as they are below the size.
+    /// Returns the bytes of a block that are below the size.
     pub(super) fn block<'a>(&'a self, number: u64, block: u64, contents: &'a Contents) -> &'a [u8] {
         let start = number * block;
         let length = self.size.saturating_sub(start).min(block) as usize;

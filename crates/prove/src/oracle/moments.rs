@@ -15,35 +15,35 @@ use crate::recording::{Content, Event, Recording};
 /// Number of a moment: 0 is the beginning of the work, and each system call that changes something adds one.
 pub(super) type Moment = usize;
 
-/// Moments of the work of a program: the files that it had after each call.
+/// Moments of the work of a program: its files after each call.
 #[derive(Debug)]
 pub struct Moments {
     /// Recording of the system calls.
     pub recording: Arc<Recording>,
-    /// Events of the recording that are the work.
+    /// Events of the recording that belong to the work.
     pub work: Range<usize>,
     pub(super) index: Index,
-    /// By block of the layout: the contents that it had, each from a moment on.
+    /// By block of the layout: its contents, each with the moment from which it applies.
     places: Vec<Vec<(Moment, Content)>>,
-    /// By path: the file that it named, each from a moment on.
+    /// By path: the files that it named, each with the moment from which it applies.
     pub(super) names: BTreeMap<PathBuf, Vec<(Moment, Option<Inode>)>>,
-    /// Acknowledgements, each with the moment at which it was given.
+    /// Acknowledgements, each with its moment.
     acknowledged: Vec<(u64, Moment)>,
     pub(super) last: Moment,
     /// Outputs of the reader at moments.
     pub(super) readings: Readings,
 }
 
-/// Time during which a name is of one file, within a range of moments.
+/// Time during which a name refers to one file, within a range of moments.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Epoch {
     pub(super) inode: Option<Inode>,
     pub(super) first: Moment,
-    /// Last moment, which is of it.
+    /// Last moment of the epoch, inclusive.
     pub(super) last: Moment,
 }
 
-/// Names while the events are read.
+/// State of the names while the events are read.
 #[derive(Default)]
 struct Names {
     current: BTreeMap<PathBuf, Inode>,
@@ -84,7 +84,7 @@ impl Moments {
             }
             match event {
                 Event::Submitted(id) => {
-                    // All changes of one call have one time.
+                    // All changes of one call have the same time.
                     if is_work && began != Some(*at) {
                         self.put_names(&mut names, &std::mem::take(&mut changed));
                         began = Some(*at);
@@ -106,7 +106,7 @@ impl Moments {
         self.names = names.history;
     }
 
-    /// Takes note of the names that the changes of these blocks have left.
+    /// Records the names after the changes of these blocks.
     fn put_names(&self, names: &mut Names, changed: &BTreeSet<u64>) {
         let contents = &self.recording.contents;
         let is_directory = |inode| matches!(self.layout().object(inode), Some(Object::Directory(_)));
@@ -162,13 +162,13 @@ impl Moments {
         first..end + 1
     }
 
-    /// Returns the moments of the acknowledgements before a moment, the beginning of the work first.
+    /// Returns the moments of the acknowledgements before a moment, preceded by the beginning of the work.
     pub(super) fn acknowledged_before(&self, moment: Moment) -> impl Iterator<Item = Moment> {
         let earlier = self.acknowledged.iter().map(|(_, at)| *at);
         std::iter::once(0).chain(earlier).filter(move |at| *at < moment)
     }
 
-    /// Returns the largest number of moments that a state may hold.
+    /// Returns the largest number of moments that a state may match.
     pub(crate) fn longest(&self) -> usize {
         let all = std::iter::once(None).chain(self.acknowledged.iter().map(|(number, _)| Some(*number)));
         all.map(|required| self.since(required).len()).max().unwrap_or(0)
@@ -215,7 +215,7 @@ impl Moments {
         self.recording.contents.bytes(place.map_or(Content::ZEROES, |place| self.content(place, at)))
     }
 
-    /// Returns the first moment of a range, and all in it at which a file changed.
+    /// Returns the first moment of a range, and all moments in it at which a file changed.
     pub(super) fn changes(&self, file: Inode, first: Moment, last: Moment) -> BTreeSet<Moment> {
         let places = self.index.data(file, 0).map(|(_, place)| place);
         let places = places.chain(self.index.place(&Spot::Size(file)));
@@ -228,7 +228,7 @@ impl Moments {
         self.index.tree(contents, *logical_block, &mut |place| self.content(place, at))
     }
 
-    /// Returns all paths that may have to be in a state, or in it alone.
+    /// Returns the paths that a state may have to contain, and those that it contains.
     pub(super) fn paths<'a>(&'a self, found: impl Iterator<Item = &'a PathBuf>) -> HashSet<&'a Path> {
         self.names.keys().chain(found).map(PathBuf::as_path).collect()
     }

@@ -11,20 +11,20 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reading {
     pub(crate) status: ExitStatus,
-    /// SHA-256 of what it wrote to stdout, in which its own place is replaced.
+    /// SHA-256 of the stdout of the reader, in which the path of the tree is replaced.
     pub(crate) digest: Vec<u8>,
-    /// The end of its output, for a report.
+    /// End of the output, for a report.
     pub(crate) words: String,
 }
 
 impl Reading {
-    /// Returns true if the reader printed the same and ended in the same way.
+    /// Returns true if both readers printed the same and ended in the same way.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         (self.status, &self.digest) == (other.status, &other.digest)
     }
 }
 
-/// Outputs at moments, as far as they are known.
+/// Known outputs by moment.
 #[derive(Debug, Default)]
 pub(super) struct Readings {
     by_moment: Mutex<HashMap<usize, Reading>>,
@@ -32,7 +32,7 @@ pub(super) struct Readings {
 }
 
 impl Readings {
-    /// Checks, once, that the reader can tell states apart: `read`, which runs it on the files as the program
+    /// Checks once that the reader can distinguish states: `read`, which runs it on the files as the program
     /// left them, succeeds and gives the same output twice.
     ///
     /// # Errors
@@ -60,7 +60,7 @@ impl Readings {
         Ok(())
     }
 
-    /// Returns the output at a moment, which `read` finds unless it is known.
+    /// Returns the output at a moment, from `read` unless it is known.
     pub(super) fn at(&self, moment: usize, read: impl FnOnce() -> Result<Reading>) -> Result<Reading> {
         let mut known = self.by_moment.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(reading) = known.get(&moment) {

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::posix::Tree;
 use crate::subject::Outcome;
 
-/// Largest number of moments between two acknowledgements at which the reader is run.
+/// Maximum number of moments between two acknowledgements at which the reader is run.
 const READINGS_MAX: usize = 1000;
 
 impl Moments {
