@@ -1,4 +1,4 @@
-//! A block device of this machine that holds one state after the other.
+//! Block device of this machine that holds one state after another.
 
 use std::fs::File;
 use std::io;
@@ -24,24 +24,24 @@ use crate::roles::Roles;
 use crate::session::attach;
 use crate::state_device::StateDevice;
 
-/// Time for which it is tried to drop what the kernel has cached.
+/// Time limit for dropping the kernel's cached pages.
 const DROP_TIMEOUT: Nanos = Nanos::millis(250);
 
-/// How many characters of the words of a checker or of the kernel are kept.
+/// Maximum length of the reported words of a checker or of the kernel, in characters.
 const WORDS_MAX: usize = 1000;
 
-/// A device for states that is attached, and a directory to mount it at.
+/// Attached device for states, and a directory to mount it at.
 pub(super) struct AttachedStates {
     pub(super) place: Place,
     attachments: Vec<Attachment>,
     mount_point: MountPoint,
 }
 
-/// Attached devices and mount point, for a thread that has no descriptors of others.
+/// Attached devices and mount point, for a thread without the descriptors of others.
 #[derive(Clone)]
 pub(super) struct Place {
     device: StateDevice,
-    /// Where each state is one of drives beneath a cache, which recovers it.
+    /// Cache and device, if each state is one of drives below a cache, which recovers it.
     cache: Option<(CacheOnOneDrive, SwitchedDevice)>,
     /// Block device of each drive, with its capacity.
     drives: Vec<(PathBuf, Bytes)>,
@@ -50,10 +50,10 @@ pub(super) struct Place {
     options: FileSystemOptions,
 }
 
-/// A state that is mounted, or made in a directory. Dropping it takes it away as far as nobody uses it.
+/// State that is mounted, or created in a directory. Dropping it removes it, except what is in use.
 pub struct MountedState {
     held: HeldAs,
-    /// Directory at which it is mounted too.
+    /// Second directory at which the state is mounted.
     bound: Option<PathBuf>,
 }
 
@@ -66,7 +66,7 @@ impl Judge<'_> {
     /// Mounts a state until it is released.
     ///
     /// # Errors
-    /// If there is no such state, or it cannot be mounted.
+    /// If the state does not exist, or cannot be mounted.
     pub fn hold(&self, choice: &Choice) -> Result<MountedState> {
         self.may_mount()?;
         let state = self.explorer().show(choice, &mut |state| state.to_owned());
@@ -81,10 +81,10 @@ impl Judge<'_> {
 }
 
 impl Judge<'_> {
-    /// Makes a state of the POSIX model in an empty directory, where it stays.
+    /// Creates a state of the POSIX model in an empty directory, where it stays.
     ///
     /// # Errors
-    /// If there is no such state, it is one of a drive, or it cannot be made.
+    /// If the state does not exist, belongs to a drive, or cannot be created.
     pub fn make_in(&self, choice: &Choice, directory: &Path) -> Result<()> {
         let layout = self.recorded.layout.as_ref().ok_or_else(|| self.no_such_state())?;
         let recording = &*self.recorded.recording;
@@ -110,7 +110,7 @@ impl AttachedStates {
         if let Some(of_profile) = judge.profile.cache {
             let cached = Bytes(recording.size.0.saturating_sub(of_profile.size.0));
             let blank = Arc::new(Recording::of_blank(cached, recording.logical_block));
-            // Until the first state is there.
+            // Placeholder until the first state is set.
             let switched =
                 SwitchedDevice::new(Arc::new(StateDevice::new(blank, Arc::new(RealClock::start()))));
             attached = Arc::new(switched.clone());
@@ -145,7 +145,7 @@ impl AttachedStates {
         Ok(MountedState { held, bound: None })
     }
 
-    /// Takes it away.
+    /// Unmounts and detaches the device.
     pub(super) fn detach(mut self) -> Result<()> {
         let detached = self.attachments.iter_mut().try_for_each(Attachment::detach);
         let removed = self.mount_point.close();
@@ -155,13 +155,13 @@ impl AttachedStates {
 }
 
 impl Place {
-    /// Puts down this state, and makes sure that nothing is left of the one before. What holds it tells what
-    /// is read of it.
+    /// Sets the state, and drops everything cached of the previous one. Returns the device that records the
+    /// reads.
     pub(super) fn put(&self, state: OwnedState) -> Result<StateDevice> {
         self.drop_cache()?;
         let drive = match &self.cache {
             None => self.device.clone(),
-            // The cache of the state before has its own.
+            // The cache of the previous state has its own device.
             Some(_) => self.device.another(),
         };
         drive.hold(state);
@@ -184,9 +184,9 @@ impl Place {
         if is_empty()? {
             return Ok(());
         }
-        // While somebody reads, a page stays until its read is answered.
+        // A page stays until a read that is in progress has completed.
         let dropped = retry_until(DROP_TIMEOUT, || {
-            // Writes what is dirty as well. What a state is on is memory, and needs no flush.
+            // This call also writes dirty pages. States are in memory, so no flush is needed.
             let dropped = block_ioctl::forget_cache(file).and_then(|()| is_empty());
             Some(dropped).filter(|dropped| !matches!(dropped, Ok(false)))
         });
@@ -194,8 +194,8 @@ impl Place {
         dropped.unwrap_or_else(|| Err(io::Error::other(kept))).map(|_| ())
     }
 
-    /// Mounts what was put down, once the cache above it has recovered that. A state that the cache refuses
-    /// is unmountable, as one is that the kernel refuses.
+    /// Mounts the state that was set, after the cache above it has recovered it. A state that the cache
+    /// refuses counts as unmountable, like one that the kernel refuses.
     pub(super) fn mount(&self, drive: &StateDevice) -> Result<MountedFileSystem> {
         if let Some((cache, switched)) = &self.cache {
             let (device, time) = (Arc::new(drive.clone()) as Arc<dyn Device>, Time::Virtual(Arc::default()));
@@ -220,8 +220,8 @@ impl Place {
         self.drives.iter().map(|(path, _)| name(path)).collect()
     }
 
-    /// Returns the words in which the names that only this place has are the same as in every other one, cut
-    /// to what a report can show.
+    /// Returns `words` with the names of this place replaced by neutral ones, so that all places give the
+    /// same text, cut to a length for reports.
     pub(super) fn without_names(&self, words: &str) -> String {
         let mount_point = self.mount_point.display().to_string();
         let mut words = words.replace(&mount_point, ".");
@@ -233,7 +233,7 @@ impl Place {
 }
 
 impl MountedState {
-    /// Returns where the state is mounted or made; the block device if there is no file system.
+    /// Returns the directory of the state, or the block device without a file system.
     pub fn path(&self) -> &Path {
         match &self.held {
             HeldAs::Mounted { mounted, attached } => {
@@ -243,7 +243,7 @@ impl MountedState {
         }
     }
 
-    /// Returns the roles of the blocks of each drive; nothing for a state in a directory.
+    /// Returns the roles of the blocks of each drive; empty for a state in a directory.
     pub(crate) fn roles(&self) -> Vec<Roles> {
         let HeldAs::Mounted { mounted: Some(mounted), attached } = &self.held else { return Vec::new() };
         let Place { drives, file_system, options, .. } = &attached.place;
@@ -252,10 +252,10 @@ impl MountedState {
         places.map(|(path, (device, _))| Roles::without(path, device, *file_system, &further)).collect()
     }
 
-    /// Mounts it at the directory `at` too, until it is released.
+    /// Mounts the state also at the directory `at`, until it is released.
     ///
     /// # Errors
-    /// Fails as mount(2).
+    /// Those of mount(2).
     pub fn bind_at(&mut self, at: &Path) -> Result<()> {
         let bound = isolated_thread::run(|| mount_bind_recursive(self.path(), at))
             .map_err(cannot("start a thread"))?;
@@ -264,10 +264,10 @@ impl MountedState {
         Ok(())
     }
 
-    /// Unmounts it and takes the device away.
+    /// Unmounts the state and detaches the device.
     ///
     /// # Errors
-    /// If somebody uses it. It goes with the last who does.
+    /// If it is in use. The device is removed with its last user then.
     pub fn release(self) -> Result<()> {
         if let Some(at) = &self.bound {
             let flags = UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;

@@ -1,4 +1,4 @@
-//! Check of a state at a path: by the subject, or by comparison with the moments of the work.
+//! Check of a state at a path, by the subject or by comparison with the moments of the work.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,23 +16,23 @@ use crate::posix::Tree;
 use crate::recording::Contents;
 use crate::subject::{Outcome, Output, Subject};
 
-/// Number of bytes of an output that a report shows.
+/// Maximum length of an output in a report, in bytes.
 const SHOWN_MAX: usize = 200;
 
 /// Check of states.
 pub(super) struct Checker {
     pub(super) subject: Arc<dyn Subject>,
-    /// Moments of the work where the subject has no checker.
+    /// Moments of the work, for a subject without a checker.
     moments: Option<Arc<Moments>>,
-    /// Directory in which the trees of moments are made.
+    /// Directory in which the trees of moments are created.
     directory: PathBuf,
 }
 
 impl Checker {
-    /// Prepares for the checks of a judge.
+    /// Creates the checker of a judge.
     ///
     /// # Errors
-    /// If the subject has no checker, and the system calls of its work are not known.
+    /// If the subject has no checker and the system calls of its work are unknown.
     pub(super) fn new(judge: &Judge<'_>) -> Result<Self> {
         let moments = judge.recorded.moments.clone();
         if judge.subject.is_judged_by_its_files() && moments.is_none() {
@@ -51,14 +51,14 @@ impl Checker {
         self.moments.is_some()
     }
 
-    /// Returns how long a check may take where a program may take `timeout`.
+    /// Returns the time limit of a check in which each program may take `timeout`.
     pub(super) fn timeout(&self, timeout: Nanos) -> Nanos {
         let own = 1 + usize::from(self.subject.has_recovery());
         let programs = self.moments.as_ref().map_or(own, |moments| moments.longest() + 2);
         timeout.saturating_mul(programs as u64)
     }
 
-    /// Judges what is at `path`.
+    /// Judges the state at `path`.
     pub(super) fn outcome(&self, path: &Path, required: Option<u64>) -> Result<Outcome> {
         let Some(moments) = &self.moments else {
             let judged = || match self.subject.recover(path, required)? {
@@ -78,8 +78,8 @@ impl Checker {
         }
     }
 
-    /// Makes what may write to `path`, and whose writes a second cut may take: the recovery if there is one,
-    /// else all of the check.
+    /// Runs the part of the check that writes to `path`, so that a second cut may take its writes: the
+    /// recovery if the subject has one, otherwise the whole check.
     pub(super) fn write(&self, path: &Path, required: Option<u64>) -> Result<Outcome> {
         match self.subject.has_recovery() {
             true => self.subject.recover(path, required),
@@ -87,7 +87,8 @@ impl Checker {
         }
     }
 
-    /// Judges a tree of files that nobody has made, if that is enough; its contents are of the recording.
+    /// Judges a tree of files without creating it, if that is possible. Its contents are those of the
+    /// recording.
     pub(super) fn outcome_of_tree(
         &self,
         tree: &Tree,
@@ -124,7 +125,7 @@ pub(super) fn own(owner: &crate::subject::User, tree: &Tree, root: &Path) -> Res
     paths.chain([root.to_owned()]).try_for_each(|path| owner.own(&path))
 }
 
-/// Returns an output in which the path of its place is the same everywhere.
+/// Returns the reading of an output, in which the path of the tree is replaced by a constant.
 fn reading(output: &Output, place: &Path) -> Reading {
     let place = place.as_os_str().as_encoded_bytes();
     let (mut stdout, mut rest) = (Vec::with_capacity(output.stdout.len()), &output.stdout[..]);

@@ -1,4 +1,4 @@
-//! A directory of this machine that holds one state after the other, where a state is a tree of files.
+//! Directory of this machine that holds one state after another, each a tree of files.
 
 use std::collections::HashSet;
 use std::fs;
@@ -16,25 +16,25 @@ use crate::posix::{Index, Layout};
 use crate::recording::{Content, Recording};
 use crate::subject::{Outcome, User};
 
-/// A directory in which states are made.
+/// Directory in which states are created.
 pub(super) struct StateDirectory {
     pub(super) site: DirectorySite,
     scratch: MountPoint,
 }
 
-/// Parts that a thread needs to make states in a directory and check them.
+/// Parts that a thread needs to create states in a directory and check them.
 #[derive(Clone)]
 pub(super) struct DirectorySite {
     recording: Arc<Recording>,
     index: Arc<Index>,
     varied: Arc<HashSet<u64>>,
-    /// User to whom each state belongs; `None` for the user who runs plumb.
+    /// User who owns each state; `None` for the user who runs plumb.
     owner: Option<User>,
     path: PathBuf,
 }
 
 impl StateDirectory {
-    /// Makes the directory.
+    /// Creates the directory.
     pub(super) fn new(judge: &Judge<'_>, layout: &Layout) -> Result<Self> {
         let scratch = MountPoint::scratch(judge.directory)?;
         let owner = judge.subject.user().cloned();
@@ -48,12 +48,12 @@ impl StateDirectory {
         Ok(Self { site, scratch })
     }
 
-    /// Returns where the state is.
+    /// Returns the path of the state.
     pub(super) fn path(&self) -> &Path {
         &self.site.path
     }
 
-    /// Removes the directory with the state in it.
+    /// Removes the directory and the state in it.
     pub(super) fn close(self) -> Result<()> {
         self.scratch.close()
     }
@@ -64,9 +64,8 @@ impl DirectorySite {
         self.make_tree(&self.tree(state).0)
     }
 
-    /// Returns the tree of a state, and the blocks that were looked up for it, of those that may differ
-    /// between states, in the order in which they were: another state that holds the same in these is the
-    /// same tree.
+    /// Returns the tree of a state, and the blocks that were read for it, of those that may differ between
+    /// states, in the order of the reads. A state that is equal in these blocks has the same tree.
     pub(super) fn tree(&self, state: &OwnedState) -> (Tree, Vec<(u64, Content)>) {
         let (mut looked_up, mut seen) = (Vec::new(), HashSet::new());
         let Recording { contents, logical_block, .. } = &*self.recording;
@@ -87,7 +86,7 @@ impl DirectorySite {
         self.owner.as_ref().map_or(Ok(()), |owner| own(owner, tree, &self.path))
     }
 
-    /// Makes the state unless its tree alone tells enough, lets the checker look, and removes it.
+    /// Checks the state, and removes it. The state is not created if its tree is enough for the check.
     pub(super) fn check(&self, checker: &Checker, state: &OwnedState) -> Result<CheckResult> {
         let (tree, read) = self.tree(state);
         if let Some(outcome) = checker.outcome_of_tree(&tree, &self.recording.contents, state.required) {

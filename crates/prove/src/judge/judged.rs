@@ -1,4 +1,4 @@
-//! The result of judging: counts, windows, and what fails.
+//! Result of judging: counts, windows, and failures.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use crate::explore::{Choice, Limits, WindowCoverage};
 pub struct JudgeResult {
     /// Number of states.
     pub counts: StateCounts,
-    /// Each window with its number of failing states.
+    /// Windows, each with its number of failing states.
     pub windows: Vec<(WindowCoverage, u64)>,
     /// Failing states by class.
     pub failing: BTreeMap<FailureClass, FailingStates>,
     /// Intact states whose checks wrote to the drive, up to some thousands.
     pub wrote: Vec<Choice>,
-    /// Reason why some states were not judged; the rest of the result is valid all the same.
+    /// Reason why some states were not judged. The rest of the result is valid.
     pub incomplete_because: Option<String>,
-    /// True if the time for it was used up before every state was judged that the limits allow.
+    /// True if the time limit ended judging before all states within the limits.
     pub out_of_time: bool,
     /// Further remarks for the report.
     pub notes: Vec<String>,
@@ -39,14 +39,14 @@ pub struct FailingStates {
 }
 
 impl JudgeResult {
-    /// Returns true if every window was explored whole and no state was left out.
+    /// Returns true if every window was explored exhaustively and no state was left out.
     pub(crate) fn is_exhaustive(&self) -> bool {
         self.incomplete_because.is_none()
             && self.windows.iter().all(|(window, _)| window.coverage == Coverage::Exhaustive)
     }
 
-    /// Says which windows were not explored whole within these limits, and what would help; `None` if all
-    /// were.
+    /// Describes the windows that were not explored exhaustively within these limits, and the remedy. Returns
+    /// `None` if all were.
     pub(crate) fn not_exhaustive_because(&self, limits: Limits) -> Option<String> {
         let has = |coverage| self.windows.iter().filter(|(window, _)| window.coverage == coverage).count();
         let left = self.windows.iter().filter(|(window, _)| window.coverage != Coverage::Exhaustive);

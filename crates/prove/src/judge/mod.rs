@@ -1,14 +1,14 @@
-//! Each state that a cut may leave, put before a checker.
+//! Check of each state that a cut may leave.
 //!
 //! ```text
-//!   Explorer ─► state ─► Observed ── known by what earlier checks have read ─► its result
+//!   Explorer ─► state ─► Observed ── known from the reads of earlier checks ─► result
 //!                           │ not known
-//!                           └─► worker: StateDevice, attached once ─► mount ─► check ─► unmount ─► what was read, result
-//!                               or a directory ─► tree of files ─► check ─► what was looked up, result
+//!                           └─► worker: StateDevice, attached once ─► mount ─► check ─► unmount ─► reads, result
+//!                               or a directory ─► tree of files ─► check ─► reads, result
 //! ```
 //!
-//! Invariant: what comes out does not depend on how many workers there are. What a check has read becomes
-//! known when a fixed number of later checks was given out, never as soon as it is there.
+//! Invariant: the result does not depend on the number of workers. The reads of a check become known after a
+//! fixed number of later checks was submitted, not as soon as they are available.
 
 mod attached;
 mod checker;

@@ -1,4 +1,4 @@
-//! The parameters by which the states of a recording are judged.
+//! Parameters for judging the states of a recording.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,44 +13,43 @@ use crate::profile::DriveProfile;
 use crate::session::RecordedWork;
 use crate::subject::Subject;
 
-/// Recording to judge, the checker, and how.
+/// Recording to judge, its checker, and options.
 #[derive(Clone, Copy)]
 pub struct Judge<'a> {
-    /// Recorded work. No cut happens before it begins, or after it has ended.
+    /// Recorded work. Cuts happen between its beginning and its end.
     pub recorded: &'a RecordedWork,
-    /// Drive profile that says what a cut may leave.
+    /// Drive profile, which defines what a cut may leave.
     pub profile: &'a DriveProfile,
-    /// Bounds of the exploration.
+    /// Limits of the exploration.
     pub limits: Limits,
     /// Seed of all random choices.
     pub seed: u64,
-    /// Subject with the checker. It runs on threads with descriptors of their own: a subject keeps no file
-    /// open between calls.
+    /// Subject with the checker. Checks run on threads with descriptors of their own, so a subject keeps no
+    /// file open between calls.
     pub subject: &'a Arc<dyn Subject>,
-    /// File system that was recorded; without one the checker gets the block device.
+    /// File system of the recording. Without one the checker gets the block device.
     pub file_system: FileSystem,
-    /// Number of states that are checked at a time; 0 for two a processor, since mounting waits more than it
-    /// works.
+    /// Number of states checked in parallel; 0 for two per processor, since mounting mostly waits.
     pub workers: usize,
     /// Directory for mount points and sockets.
     pub directory: &'a Path,
-    /// Time limit of a check. A check that exceeds it by some seconds is given up, and judging ends.
+    /// Time limit of a check. A check that exceeds it by some seconds is abandoned, and judging ends.
     pub timeout: Nanos,
-    /// Flag that ends judging when it is set.
+    /// Flag that ends judging.
     pub stop: &'a AtomicBool,
-    /// Clock of time limits. Programs and the kernel go by the machine's own.
+    /// Clock of the time limits. Programs and the kernel use the clock of the machine.
     pub clock: &'a dyn Clock,
-    /// Time at which judging ends, and a minimal case is small enough; `Nanos(u64::MAX)` for no limit.
+    /// Time at which judging and the reduction of minimal cases end; `Nanos(u64::MAX)` for no limit.
     pub until: Nanos,
-    /// True if this kernel, which may crash, mounts file systems that a drive has damaged against its
-    /// contract.
+    /// True to let this kernel mount file systems that a drive has damaged in breach of its contract, which
+    /// may crash it.
     pub mount_here: bool,
-    /// File of results. Checks whose results it already holds are not repeated.
+    /// File with results. Checks with a result in the file are not repeated.
     pub results: Option<&'a Path>,
 }
 
 impl Judge<'_> {
-    /// Returns true once its time is used up.
+    /// Returns true once the time limit has passed.
     pub(crate) fn is_late(&self) -> bool {
         self.clock.now() >= self.until
     }
@@ -62,7 +61,7 @@ impl Judge<'_> {
         Explorer { recording, from: *from, until: *until, promise: *promise, further, limits, seed }
     }
 
-    /// Returns the error for a choice that this recording does not have.
+    /// Returns the error for a choice that does not belong to this recording.
     pub(super) fn no_such_state(&self) -> Error {
         let what = format!(
             "no power cut of this recording leaves this state on a `{}` drive, or the state no longer fails in the same way: it was found \
@@ -72,7 +71,7 @@ impl Judge<'_> {
         Error::new(ErrorKind::NoSuchState, what)
     }
 
-    /// Refuses what this kernel must not mount, unless that was allowed.
+    /// Refuses states that this kernel must not mount, unless the user permits it.
     pub(super) fn may_mount(&self) -> Result<()> {
         if self.mount_here { Ok(()) } else { self.profile.may_be_mounted(self.file_system) }
     }

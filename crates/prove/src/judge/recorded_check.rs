@@ -1,5 +1,5 @@
-//! The recovery of a state, or its check where that recovers it, recorded as a work is: what it writes, from
-//! the mounted file system on until all of that is on the drive.
+//! Recording of the recovery of a state, or of its check if the check recovers it: all writes from the
+//! mounted file system until they are on the drive.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,12 +19,12 @@ use crate::session::{IN_FLIGHT_MIN, RecordedWork, attach};
 use crate::state_device::StateDevice;
 
 impl Judge<'_> {
-    /// Records the recovery of a state whose file system is mounted: the check, unless the subject recovers
-    /// apart. In the recording the state is durable, and
-    /// what had to be found in it is acknowledged. Returns `None` if nothing was written.
+    /// Records the recovery of a state whose file system is mounted: the check, unless the subject has a
+    /// separate recovery. At the start of the recording the state is durable, and the required
+    /// acknowledgement is given. Returns `None` if nothing was written.
     ///
     /// # Errors
-    /// If it cannot be mounted, or the check itself fails.
+    /// If the state cannot be mounted, or the check itself fails.
     pub(crate) fn recorded_check(&self, state: OwnedState) -> Result<Option<RecordedWork>> {
         let (required, checker) = (state.required, Checker::new(self)?);
         let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
@@ -43,7 +43,7 @@ impl Judge<'_> {
             let mounted = self.file_system.mount_all(&paths, &at, options)?;
             let from = recorder.happened(Event::Marked("the check begins".to_owned()));
             checker.write(mounted.path(), required)?;
-            // Sooner or later the kernel writes all of it back.
+            // The kernel writes all of it back eventually.
             mounted.sync().map_err(cannot("write back what the check has written"))?;
             let until = recorder.happened(Event::Marked("the check has ended".to_owned()));
             mounted.unmount()?;
@@ -62,7 +62,7 @@ impl Judge<'_> {
     }
 }
 
-/// Returns a recording in which a state of another one was written and flushed.
+/// Returns a recording that begins with a state of another one, written and flushed.
 fn durable(of: &Recording, state: &OwnedState) -> Recording {
     let mut recording = Recording::of_blank(of.size, of.logical_block);
     let held = state.durable.blocks_in(LbaRange::new(Lba(0), of.blocks()));

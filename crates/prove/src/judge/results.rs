@@ -1,4 +1,4 @@
-//! Results of checks by state, and a file that keeps them, so that a run that was ended can go on.
+//! Results of checks by state, and the file that stores them, so that an interrupted run can be resumed.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -25,7 +25,7 @@ pub(super) struct CheckResult {
     pub(super) wrote: bool,
 }
 
-/// The two halves of the hash of a state, and what had to be found in it.
+/// Both halves of the hash of a state, and the required acknowledgement.
 pub(super) type Key = ([u64; 2], Option<u64>);
 
 pub(super) const fn key(state: &State<'_>) -> Key {
@@ -39,14 +39,14 @@ pub(super) struct Results {
     file: Option<File>,
 }
 
-/// A line of the file.
+/// Line of the file.
 #[derive(PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Line {
-    /// The first: of what they are.
+    /// First line: identifies the recording.
     Head {
         schema: String,
-        /// The SHA-256 of the recording.
+        /// SHA-256 of the recording.
         recording: String,
         subject: String,
         file_system: String,
@@ -55,7 +55,7 @@ enum Line {
 }
 
 impl Results {
-    /// Opens the file in which the judge keeps results and loads them; returns no results if it keeps none.
+    /// Opens the judge's file of results and loads it. Returns no results if there is no file.
     pub(super) fn open(judge: &Judge<'_>) -> Result<Self> {
         let Some(path) = judge.results else { return Ok(Self::default()) };
         let io = cannot::<std::io::Error>(format!("keep the results of checks in {}", path.display()));
@@ -94,7 +94,7 @@ impl Results {
         self.known.get(key)
     }
 
-    /// Adds one, also to the file.
+    /// Adds a result, also to the file.
     pub(super) fn add(&mut self, key: Key, checked: &CheckResult) -> std::result::Result<(), String> {
         if self.known.insert(key, checked.clone()).is_some() {
             return Ok(());

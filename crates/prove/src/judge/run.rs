@@ -1,4 +1,5 @@
-//! Judging of all states: the result of each comes from a worker or is known, and is counted.
+//! Judging of all states: the result of each state comes from a worker or from earlier checks, and is
+//! counted.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
@@ -15,19 +16,19 @@ use crate::explore::{Choice, Coverage, OwnedState, State};
 use crate::observed::ObservedResults;
 use crate::subject::Outcome;
 
-/// Number of checks that are given out before what the first of them has read is made known: more than there
-/// are workers, and the same whatever their number, so that this decides nothing.
+/// Number of checks submitted before the reads of the first of them become known. It is larger than the
+/// number of workers and independent of it, so the number of workers does not affect the result.
 const AHEAD: usize = 8;
-/// Largest number of states whose checks wrote that are named.
+/// Maximum number of listed states whose checks wrote.
 const WROTE_MAX: usize = 4096;
-/// Number of results, known from earlier checks, after which progress is reported.
+/// Number of results known from earlier checks after which progress is reported.
 const TOLD_EVERY: u64 = 4096;
 
 const NOT_DETERMINISTIC: &str = "the checker gave different results for states in which it read the same \
                                  data, so every state was checked; it depends on something other than the \
                                  drive, such as the time";
 
-/// An outcome, of which the class counts: words may name a time.
+/// Outcome that is compared by its class: the words may contain a time.
 struct Verdict(Outcome);
 
 impl PartialEq for Verdict {
@@ -36,16 +37,16 @@ impl PartialEq for Verdict {
     }
 }
 
-/// A state that is being checked.
+/// State that is being checked.
 struct Pending {
     key: Key,
     event: usize,
     choice: Choice,
-    /// The state itself: a choice does not say in which order requests in flight together have landed.
+    /// State itself: a choice does not determine the order in which requests in flight together landed.
     state: OwnedState,
-    /// The class that its result should have by what earlier checks have read.
+    /// Class that the result should have according to the reads of earlier checks.
     expected: Option<Option<FailureClass>>,
-    /// The result, if it is known by an earlier run.
+    /// Result, if it is known from an earlier run.
     known: std::result::Result<CheckResult, Ticket>,
 }
 
@@ -56,8 +57,8 @@ enum EarlyEnd {
     Because(String),
 }
 
-/// Number of times that a state is checked again whose check found something else than another in which it
-/// read the same.
+/// Number of times that a state is checked again if its check gave another result than an earlier check with
+/// the same reads.
 const AGAIN: usize = 8;
 
 /// Judging in progress.
@@ -66,34 +67,34 @@ struct Run<'r, 'a> {
     progress: &'r mut dyn FnMut(StateCounts),
     workers: &'r Workers,
     results: &'r mut Results,
-    /// `None`: each state is checked.
+    /// Results by reads; `None` to check each state.
     observed: Option<ObservedResults<Verdict>>,
     pending: VecDeque<Pending>,
-    /// Number of states that needed no check.
+    /// Number of states that needed no check of their own.
     hits: u64,
-    /// How many were shown again.
+    /// Number of states shown again.
     again: u64,
     counted: StateCounts,
     failing: BTreeMap<FailureClass, FailingStates>,
     /// Intact states whose checks wrote.
     wrote: Vec<Choice>,
-    /// By the event of a window.
+    /// Number of failing states by the event of their window.
     failing_in: BTreeMap<usize, u64>,
-    /// The windows of states that were seen and not judged.
+    /// Windows of states that were seen but not judged.
     left: Vec<usize>,
     ended: Option<EarlyEnd>,
 }
 
-/// Returns the result of a check in a word.
+/// Returns the outcome as one word.
 fn name(outcome: &Outcome) -> &'static str {
     outcome.class().map_or("intact", FailureClass::name)
 }
 
 impl Judge<'_> {
-    /// Judges all states, and calls `progress` now and then.
+    /// Judges all states, and calls `progress` regularly.
     ///
     /// # Errors
-    /// If it could not begin. [`JudgeResult::incomplete_because`] says what ended it later.
+    /// If judging could not begin. [`JudgeResult::incomplete_because`] describes a later end.
     pub fn judge(&self, progress: &mut dyn FnMut(StateCounts)) -> Result<JudgeResult> {
         self.may_mount()?;
         let mut results = Results::open(self)?;
@@ -166,7 +167,8 @@ impl Run<'_, '_> {
             self.ended = Some(EarlyEnd::Because(STOPPED.to_owned()));
         }
         if self.pending.len() == AHEAD {
-            // Before this state is looked up, so that what is known of it does not depend on whether it is.
+            // Results settle before the lookup of this state, so they do not depend on whether it is looked
+            // up.
             self.settle();
         }
         if self.ended.is_some() {
@@ -186,7 +188,7 @@ impl Run<'_, '_> {
         }
         self.hits += u64::from(known.is_some());
         match known {
-            // Some of those that need no check are checked all the same, for a checker may depend on
+            // Some states with a known result are checked as well, to detect a checker that depends on
             // something else.
             Some(outcome) if !self.hits.is_power_of_two() => {
                 self.count(state.event(), &outcome, || state.choice());
@@ -209,8 +211,8 @@ impl Run<'_, '_> {
         ControlFlow::Continue(())
     }
 
-    /// Returns the result of a state if it is known by what other checks have read, and tells the state what
-    /// that was if it wants to know.
+    /// Returns the result of a state if it is known from the reads of other checks, and reports these reads
+    /// to the state if it needs them.
     fn known(&self, state: &State<'_>) -> Option<Outcome> {
         let (mut read, wants_reads) = (Vec::new(), state.wants_reads());
         let content = |lba: u64| {
@@ -224,7 +226,7 @@ impl Run<'_, '_> {
         Some(known)
     }
 
-    /// Tells a state what its check reads. Where that follows from the state alone, the workers go on
+    /// Reports the reads of the check to the state. If they follow from the state alone, the workers continue
     /// meanwhile.
     fn tell_reads(&mut self, state: &State<'_>, owned: &OwnedState) {
         match self.workers.reads(owned) {
@@ -236,14 +238,14 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Waits for all checks that were given out.
+    /// Waits for all submitted checks.
     fn settle_all(&mut self) {
         while self.ended.is_none() && !self.pending.is_empty() {
             self.settle();
         }
     }
 
-    /// Waits for the check that was given out first.
+    /// Waits for the oldest submitted check.
     fn settle(&mut self) {
         let Some(Pending { key, event, choice, state, expected, known }) = self.pending.pop_front() else {
             return;
@@ -279,7 +281,7 @@ impl Run<'_, '_> {
         self.tell();
     }
 
-    /// Tells how far it is, and looks at the clock.
+    /// Reports progress, and checks the time limit.
     fn tell(&mut self) {
         (self.progress)(self.counted);
         if self.ended.is_none() && self.judge.is_late() {
@@ -287,10 +289,10 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Checks a state again so many times. Returns the sentence on a checker that says something else than
-    /// the first time.
+    /// Checks a state again `times` times. Returns the sentence about a checker whose result differs from the
+    /// first.
     fn differs(&self, state: &OwnedState, times: usize, first: &Outcome) -> Option<String> {
-        // A mounted state also depends on when the kernel does what.
+        // A mounted state also depends on the timing of the kernel.
         if self.judge.file_system.is_mounted() {
             return None;
         }
@@ -304,7 +306,7 @@ impl Run<'_, '_> {
         ))
     }
 
-    /// The order in which states are counted does not depend on the workers.
+    /// Counts a result. The order of the counted states does not depend on the workers.
     fn count(&mut self, event: usize, outcome: &Outcome, choice: impl FnOnce() -> Choice) {
         self.counted.distinct += 1;
         let Outcome::Failed { class, words } = outcome else { return };

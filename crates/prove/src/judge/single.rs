@@ -1,4 +1,4 @@
-//! Single states, checked one by one: a state by its choice, and the smallest choice that still fails.
+//! Checks of single states: a state by its choice, and the smallest choice that still fails.
 
 use std::ops::ControlFlow;
 
@@ -15,7 +15,7 @@ impl Judge<'_> {
     /// Checks one state.
     ///
     /// # Errors
-    /// If there is no such state, or it cannot be checked.
+    /// If the state does not exist, or cannot be checked.
     pub fn outcome(&self, choice: &Choice) -> Result<Outcome> {
         let mut single = Single::new(self)?;
         let outcome = self.explorer().show(choice, &mut |state| single.check(state));
@@ -23,11 +23,10 @@ impl Judge<'_> {
         outcome.unwrap_or_else(|| Err(self.no_such_state()))
     }
 
-    /// Removes from what the cut took everything that a failure of this class does not need, as far as that
-    /// is known when the time is used up.
+    /// Reduces a choice to the losses that a failure of this class needs, as far as the time limit permits.
     ///
     /// # Errors
-    /// If there is no such state, it does not fail in this way, or a state cannot be checked.
+    /// If the state does not exist, does not fail in this class, or a state cannot be checked.
     pub fn minimise(&self, choice: &Choice, class: FailureClass) -> Result<Choice> {
         let mut single = Single::new(self)?;
         let mut ended = None;
@@ -47,7 +46,7 @@ impl Judge<'_> {
     }
 }
 
-/// A worker that checks one state after the other.
+/// Worker that checks one state after another.
 struct Single<'r, 'a> {
     judge: &'r Judge<'a>,
     workers: Workers,
@@ -60,7 +59,7 @@ impl<'r, 'a> Single<'r, 'a> {
         Ok(Self { judge, workers: Workers::start(judge, 1)?, results: Results::default() })
     }
 
-    /// Returns what the checker says of a state.
+    /// Returns the outcome of the check of a state.
     fn check(&mut self, state: &State<'_>) -> Result<Outcome> {
         let key = key(state);
         if let Some(known) = self.results.get(&key) {

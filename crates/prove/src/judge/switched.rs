@@ -1,9 +1,8 @@
-//! A device in the place of which another can be put while it is attached: each state has a write-back cache
-//! of its own.
+//! Device that can be replaced by another one while it is attached, since each state has its own write-back
+//! cache.
 //!
-//! The caches go by virtual time. So they have no threads, and no descriptors, which would be those of the
-//! thread that checks and not those of the one that serves; and what becomes of a state does not depend on
-//! the machine.
+//! The caches run in virtual time. So they need no threads and no descriptors, which would belong to the
+//! checking thread instead of the serving one, and their behaviour does not depend on the machine.
 
 use std::ops::Deref;
 use std::os::fd::BorrowedFd;
@@ -14,10 +13,10 @@ use plumb_block::{
     Time, Wait, wait_any,
 };
 
-/// How far virtual time goes on at a time while something is in flight.
+/// Step of virtual time while requests are in flight.
 const STEP: Nanos = Nanos::millis(1);
 
-/// Shows one device after the other. All have the same size and blocks.
+/// Device that shows one device after another. All have the same size and blocks.
 #[derive(Clone)]
 pub(super) struct SwitchedDevice {
     shown: Arc<Mutex<ShownDevice>>,
@@ -28,18 +27,18 @@ struct ShownDevice {
     device: Arc<dyn Device>,
     /// Time source of the device.
     time: Time,
-    /// How many were shown before.
+    /// Number of devices shown before.
     number: u64,
 }
 
 impl SwitchedDevice {
-    /// Shows this one, which answers at once.
+    /// Creates the device. The first one shown answers at once.
     pub(super) fn new(device: Arc<dyn Device>) -> Self {
         let time = Time::Virtual(Arc::default());
         Self { shown: Arc::new(Mutex::new(ShownDevice { device, time, number: 0 })) }
     }
 
-    /// Shows this one from now on, which goes by `time`. What is in flight is answered by the one before.
+    /// Shows another device, which runs in `time`. Requests in flight complete on the previous one.
     pub(super) fn show(&self, device: Arc<dyn Device>, time: Time) {
         let number = self.shown().number + 1;
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,8 +76,8 @@ struct SwitchedQueue {
 }
 
 impl Queue for SwitchedQueue {
-    /// Goes over to the device that is shown, once nothing is in flight. Until then, and if that one gives no
-    /// queue, there is no room.
+    /// Switches to the shown device once nothing is in flight. Until then, and if that device gives no queue,
+    /// the queue is full.
     fn submit(&mut self, request: Request) -> std::result::Result<(), QueueFull> {
         let shown = self.switched.shown();
         if shown.number != self.of.number {

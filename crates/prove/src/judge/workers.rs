@@ -1,4 +1,4 @@
-//! Threads that check states, each with a device of its own.
+//! Threads that check states, each with its own device.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -23,26 +23,26 @@ use crate::explore::OwnedState;
 use crate::file_system::MountedFileSystem;
 use crate::subject::Outcome;
 
-/// Time that a check may take beyond its time: a subject that kills its own program in time has to say so,
-/// and to unmount takes time as well. So long, too, whoever wants to stop waits for checks.
+/// Time that a check may exceed its limit: a subject that kills its program at the limit still has to report
+/// that, and unmounting takes time. A stop waits this long for checks, too.
 const GRACE: Nanos = Nanos::secs(3);
 
-/// A state to check, and who waits for what comes of it.
+/// State to check, and the receiver of the answer.
 type Task = (OwnedState, Sender<Answer>);
 
-/// Result of the check of a state, or the reason why it will not be known.
+/// Result of the check of a state, or the reason why it stays unknown.
 type Answer = std::result::Result<CheckResult, String>;
 
-/// Pending result of a state. Wait for tickets in the order in which they were issued.
+/// Pending result of a state. Tickets must be waited for in the order in which they were issued.
 pub(super) struct Ticket(Receiver<Answer>);
 
-/// Place for states: a drive, or a directory.
+/// Site of states: a drive, or a directory.
 enum Bench {
     Drive(Box<AttachedStates>),
     Directory(StateDirectory),
 }
 
-/// A [`Bench`] for a thread that has no descriptors of others.
+/// A [`Bench`] for a thread without the descriptors of others.
 enum Site {
     Drive(Box<Place>),
     Directory(DirectorySite),
@@ -63,7 +63,7 @@ impl Bench {
         }
     }
 
-    /// Takes it away.
+    /// Detaches the drive, or removes the directory.
     fn close(self) -> Result<()> {
         match self {
             Self::Drive(attached) => attached.detach(),
@@ -71,10 +71,10 @@ impl Bench {
         }
     }
 
-    /// Takes it away from a thread that does not end.
+    /// Removes the bench from a thread that does not end.
     fn abandon(self) -> Result<()> {
         let Self::Drive(attached) = self else { return Ok(()) };
-        // Out of sight; without its device all that uses it fails.
+        // A lazy unmount: without its device every user of it fails.
         let point = &attached.place.mount_point;
         let unmount = || rustix::mount::unmount(point, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
         let unmounted =
@@ -96,9 +96,9 @@ pub(super) struct Workers {
     tasks: Sender<Task>,
     threads: Vec<(IsolatedThread<()>, Bench)>,
     timeout: Nanos,
-    /// True if each state is checked by a program, and not by comparison.
+    /// True if states are checked by a program, false if by comparison.
     runs_programs: bool,
-    /// Set when nobody waits for results any more.
+    /// Set when no more results are needed.
     is_ended: Arc<AtomicBool>,
 }
 
@@ -119,7 +119,7 @@ impl Workers {
                     if is_ended.load(Ordering::Acquire) {
                         continue;
                     }
-                    // Whoever asked may have left.
+                    // The receiver may be gone.
                     let checked = site.check(&checker, state).map_err(|error| error.to_string());
                     drop(answer.send(checked));
                 }
@@ -132,8 +132,8 @@ impl Workers {
         Ok(Self { tasks, threads, timeout: checker.timeout(judge.timeout), runs_programs, is_ended })
     }
 
-    /// Returns the blocks that the check of a state reads, in their order, if making the state reads them
-    /// all; `None` where only the check knows, or a comparison would find them as fast.
+    /// Returns the blocks that the check of a state reads, in order, if creating the state already reads them
+    /// all. Returns `None` if only the check knows, or a comparison would be as fast.
     pub(super) fn reads(&self, state: &OwnedState) -> Option<Vec<u64>> {
         match self.threads.first() {
             Some((_, Bench::Directory(directory))) if self.runs_programs => {
@@ -146,14 +146,14 @@ impl Workers {
     /// Submits a state to be checked.
     pub(super) fn submit(&self, state: OwnedState) -> Ticket {
         let (answer, ticket) = channel();
-        // Threads that are gone never answer, which the ticket tells.
+        // If the threads are gone, the ticket reports it.
         drop(self.tasks.send((state, answer)));
         Ticket(ticket)
     }
 
     /// Waits for the result of a state.
     pub(super) fn wait_for(&self, ticket: &Ticket, stop: &AtomicBool) -> Answer {
-        // All before it have been answered, so it is being checked by now.
+        // All earlier checks are done, so this one is running by now.
         let patience = self.timeout.saturating_add(GRACE);
         let is_stopped = || stop.load(Ordering::Relaxed);
         match receive_unless(&ticket.0, is_stopped, patience) {
@@ -167,7 +167,7 @@ impl Workers {
         }
     }
 
-    /// Ends the threads and takes the devices away. A thread that does not end is left behind without its
+    /// Ends the threads and detaches the devices. A thread that does not end is left behind without its
     /// device.
     pub(super) fn end(self) -> Result<()> {
         self.is_ended.store(true, Ordering::Release);
@@ -184,10 +184,10 @@ impl Workers {
     }
 }
 
-/// Reason why no more is judged after a signal.
+/// Reason for the end of judging after a signal.
 pub(super) const STOPPED: &str = "it was stopped";
 
-/// Mounts the state, unless the subject looks at the bare device, lets it look, and unmounts it.
+/// Mounts the state, unless the subject uses the block device, checks it, and unmounts it.
 fn check(place: &Place, checker: &Checker, state: OwnedState) -> Result<CheckResult> {
     let required = state.required;
     let drive = place.put(state)?;
@@ -217,7 +217,7 @@ fn check(place: &Place, checker: &Checker, state: OwnedState) -> Result<CheckRes
     Ok(CheckResult { outcome, read, wrote })
 }
 
-/// Kernel log from a given moment on.
+/// Kernel log from a certain moment on.
 struct KernelLog(Option<File>);
 
 impl KernelLog {
@@ -227,8 +227,8 @@ impl KernelLog {
         Self(log.and_then(|mut log| log.seek(SeekFrom::End(0)).map(|_| log).ok()))
     }
 
-    /// Returns the kernel's messages about these disks since then, each line after a semicolon; empty if the
-    /// log cannot be read.
+    /// Returns the kernel's messages about these disks since that moment, of each line the text after the
+    /// semicolon; empty if the log cannot be read.
     fn since(&mut self, disks: &[String]) -> String {
         let (mut said, mut line) = (String::new(), [0; 8192]);
         // One read is one line: `6,339,5140900,-;EXT4-fs (loop3): bad geometry`, and more of it behind a line

@@ -1,5 +1,5 @@
-//! Arguments of a system call: the bytes that it writes, and the files that it names, as the thread that made
-//! it sees them.
+//! Arguments of a system call: the bytes that it writes, and the files that it names, as seen by the calling
+//! thread.
 
 use std::fs::{self, File};
 use std::ops::Range;
@@ -13,7 +13,7 @@ use super::mirror::{Mirror, Place};
 use super::tasks::DescriptorState;
 use crate::trace::{Argument, Call, has_flag};
 
-/// Bytes of a write, as far as they are known before its result, which is their number.
+/// Range of a write, as far as it is known before the result, which is its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Written {
     /// First byte.
@@ -23,7 +23,7 @@ pub(super) enum Written {
 }
 
 impl Written {
-    /// Returns the range of this many bytes.
+    /// Returns the range with this length.
     pub(super) const fn range(self, length: u64) -> Range<u64> {
         match self {
             Self::From(start) => start..start.saturating_add(length),
@@ -32,7 +32,7 @@ impl Written {
     }
 }
 
-/// Returns the bytes that a call wrote, as far as its arguments and its descriptor tell.
+/// Returns the bytes that a call wrote, as far as its arguments and its descriptor determine them.
 pub(super) fn written(call: &Call, state: &DescriptorState) -> Option<Written> {
     let is_appended = state.flags & OFlags::APPEND.bits() != 0 || has_flag(call, "RWF_APPEND");
     match (call.name.as_str(), word(call, 3)) {
@@ -44,7 +44,7 @@ pub(super) fn written(call: &Call, state: &DescriptorState) -> Option<Written> {
     }
 }
 
-/// Returns the number of bytes that a call was given to write, if its arguments tell.
+/// Returns the number of bytes that a call was to write, if its arguments contain it.
 pub(super) fn offered_length(call: &Call) -> Option<u64> {
     word(call, 2).filter(|_| matches!(call.name.as_str(), "write" | "pwrite64")).and_then(number)
 }
@@ -57,7 +57,7 @@ pub(super) fn word(call: &Call, place: usize) -> Option<&str> {
     }
 }
 
-/// Returns the number that a word is: decimal, or hexadecimal after `0x`.
+/// Returns the number in a word: decimal, or hexadecimal after `0x`.
 pub(super) fn number(word: &str) -> Option<u64> {
     match word.strip_prefix("0x") {
         Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16).ok(),
@@ -65,18 +65,18 @@ pub(super) fn number(word: &str) -> Option<u64> {
     }
 }
 
-/// Returns the file or directory behind a descriptor of a call, if it is beneath the root.
+/// Returns the file or directory behind a descriptor of a call, if it is below the root.
 pub(super) fn descriptor(mirror: &mut Mirror, call: &Call, place: usize) -> Option<(Inode, File)> {
     let Some(Argument::Descriptor(number, path)) = call.arguments.get(place) else { return None };
     if !path.starts_with(&mirror.root) {
         return None;
     }
     let link = PathBuf::from(format!("/proc/{}/fd/{number}", call.thread));
-    // A descriptor that is closed already was none that the call could use.
+    // A descriptor that is closed by now was not usable by the call.
     let (file, metadata) = mirror.open(&link, path)?;
     let known = mirror.known(&metadata);
     let inode = known.or_else(|| {
-        // Nameless, as a file of O_TMPFILE.
+        // The file has no name, as after O_TMPFILE.
         let inode = (metadata.nlink() == 0 && metadata.is_file()).then(|| mirror.make(&metadata, None))?;
         mirror.compare_file(inode, &file, None);
         Some(inode)
@@ -84,7 +84,7 @@ pub(super) fn descriptor(mirror: &mut Mirror, call: &Call, place: usize) -> Opti
     Some((inode, file))
 }
 
-/// Returns the place of the path with this number that a call was given, if it is beneath the root.
+/// Returns the place of path argument `number` of a call, if it is below the root.
 pub(super) fn place(mirror: &mut Mirror, call: &Call, number: usize, follows: bool) -> Option<Place> {
     let (place, path) = call.text(number)?;
     let base = match place.checked_sub(1).and_then(|before| call.arguments.get(before)) {

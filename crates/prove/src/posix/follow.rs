@@ -1,10 +1,10 @@
-//! The system calls of a program, told to the [`Model`]: each after it has returned and while its thread is
-//! held, so that what it changed is read from the files themselves.
+//! Feeds the system calls of a program to the [`Model`]. Each call is handled after it has returned and while
+//! its thread is held, so that its changes are read from the files themselves.
 //!
-//! A call says where to look; what has changed there is found by comparing names and contents with those that
-//! the model has. So the result of a call, which is not known yet, does not matter, and what a call did in
-//! part is seen as it is. Mapped files are compared at each call. At the end the whole tree is compared: what
-//! differs then was changed in a way that no call told of.
+//! A call only tells where to look. Changes are found by comparing names and contents with the model. So the
+//! result of a call, which is not known yet, does not matter, and partial effects are recorded as they are.
+//! Mapped files are compared at each call. At the end the whole tree is compared: differences then were made
+//! in a way that no call showed.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -29,7 +29,7 @@ use crate::session::{CUT, Numbers, PowerSwitch};
 use crate::subject::{AckBy, Lines};
 use crate::trace::{Argument, Call, has_flag, kind, may_create};
 
-/// A sync call that has returned, and whose result is not known yet.
+/// Sync call that has returned, with an unknown result.
 enum Sync {
     Everything,
     Inode(Inode),
@@ -37,7 +37,7 @@ enum Sync {
     Written(Inode, Written),
 }
 
-/// Recording of a program, and what is known about it.
+/// Recording of a program, and facts about it.
 pub(crate) struct Trail {
     pub(crate) recording: Recording,
     pub(crate) layout: Layout,
@@ -46,29 +46,29 @@ pub(crate) struct Trail {
     pub(crate) until: usize,
     /// Acknowledgements of the program.
     pub(crate) numbers: Numbers,
-    /// True if the end of the program is the only one.
+    /// True if the end of the program is the only acknowledgement.
     pub(crate) by_exit: bool,
-    /// Reasons why something that the program did is not in the recording.
+    /// Reasons why some operations of the program are missing from the recording.
     pub(crate) unseen: Vec<String>,
-    /// Ways to write of which only a part is seen.
+    /// Ways to write that are only partly visible.
     pub(crate) seen_in_part: Vec<String>,
     /// Remarks for the report.
     pub(crate) notes: Vec<String>,
 }
 
-/// Way in which a follower learns of acknowledgements.
+/// Source of acknowledgements.
 pub(crate) enum Promises {
-    /// Through a FIFO at a path, which is made.
+    /// A FIFO at a path, created by the follower.
     Fifo(File, PathBuf),
-    /// From whoever takes them: the last one until now.
+    /// Function that returns the last acknowledgement so far.
     Elsewhere(Box<dyn Fn() -> Option<u64> + Send>),
 }
 
 impl Promises {
-    /// Makes the FIFO at `control`.
+    /// Creates the FIFO at `control`.
     ///
     /// # Errors
-    /// Fails as mknod(2).
+    /// Those of mknod(2).
     pub(crate) fn through_fifo(control: &Path) -> Result<Self> {
         let fifo = make_fifo(control).map_err(cannot("make a FIFO for acknowledgements"))?;
         let path = control.canonicalize().map_err(cannot("find the FIFO for acknowledgements"))?;
@@ -80,13 +80,13 @@ impl Promises {
 pub(crate) struct Follower {
     mirror: Mirror,
     mapped: MappedFiles,
-    /// Sync calls of the line that is being read, with the time at which they began.
+    /// Sync calls of the current line, with their start times.
     pending: Vec<(Sync, Nanos)>,
     promises: Promises,
     numbers: Numbers,
     began: Nanos,
     from: usize,
-    /// Switch of the power, if somebody has it, and the event at which it was cut.
+    /// Power switch, if there is one, and the event at which the power was cut.
     power: Option<Arc<PowerSwitch>>,
     cut: Option<usize>,
     seen_in_part: BTreeSet<String>,
@@ -94,11 +94,11 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// Takes what is beneath `root` for durable. Times count from `began`. The recording takes about `limit`
-    /// bytes of memory at most.
+    /// Starts to follow a program. Everything below `root` counts as durable. Times count from `began`. The
+    /// recording takes at most about `limit` bytes of memory.
     ///
     /// # Errors
-    /// If something beneath cannot be read, or is more than the limit.
+    /// If something below `root` cannot be read, or exceeds the limit.
     pub(crate) fn start(
         root: &Path,
         promises: Promises,
@@ -133,17 +133,17 @@ impl Follower {
         Ok(follower)
     }
 
-    /// Lets the recording end where the power is cut.
+    /// Ends the recording where the power is cut.
     pub(crate) fn with_power(self, power: Option<Arc<PowerSwitch>>) -> Self {
         Self { power, ..self }
     }
 
-    /// Returns true once the power was cut: the program is being killed.
+    /// Returns true once the power was cut. The program is being killed then.
     pub(crate) fn is_cut(&self) -> bool {
         self.power.as_ref().is_some_and(|power| power.is_cut())
     }
 
-    /// Returns true if nothing counts any more: the power was cut, or the recording is full.
+    /// Returns true if further calls do not count: the power was cut, or the recording is full.
     fn is_over(&mut self) -> bool {
         if self.cut.is_none() && self.is_cut() {
             self.mirror.model.set_time(self.now(), self.now());
@@ -152,14 +152,14 @@ impl Follower {
         self.cut.is_some() || self.mirror.is_full()
     }
 
-    /// Takes a call that has returned, whose thread is held. Its result is not known.
+    /// Handles a call that has returned, whose thread is held. Its result is not known.
     pub(crate) fn returned(&mut self, call: &Call) {
         self.pending.clear();
         if self.is_over() {
             return;
         }
         let at = self.time(call);
-        // One thread alone made its stores before the call; others may have made theirs during it.
+        // A single thread made its stores before the call; other threads may have stored during it.
         let is_alone = self.mapped.is_alone(call.thread);
         self.mirror.model.set_time(at, if is_alone { at } else { self.now() });
         self.mapped.compare(&mut self.mirror);
@@ -184,7 +184,7 @@ impl Follower {
         }
     }
 
-    /// Takes the call that [`returned`](Self::returned) took last with its result.
+    /// Handles the result of the latest call given to [`returned`](Self::returned).
     pub(crate) fn ended(&mut self, call: &Call) {
         let syncs = std::mem::take(&mut self.pending);
         match (kind(call), &call.result) {
@@ -201,18 +201,18 @@ impl Follower {
         }
     }
 
-    /// Drops the call that [`returned`](Self::returned) took last: it was not made.
+    /// Drops the latest call given to [`returned`](Self::returned): it was not made.
     pub(crate) fn drop_last(&mut self) {
         self.pending.clear();
     }
 
-    /// Takes note that the thread was killed while it was held after a call, so that the call was read late.
+    /// Notes that the thread was killed while it was held, so the call was read late.
     pub(crate) fn killed(&mut self, call: &Call) {
         let what = format!("a thread was killed during its system call {}", call.name);
         self.mirror.unseen.insert(format!("{what}, whose changes may be seen in part"));
     }
 
-    /// Takes a sync call that was made in place of the program.
+    /// Handles a sync call made on behalf of the program.
     pub(crate) fn synced_in_place(&mut self, path: &Path) {
         let inode = fs::metadata(path).ok().and_then(|found| self.mirror.known(&found));
         if let Some(inode) = inode {
@@ -220,7 +220,8 @@ impl Follower {
         }
     }
 
-    /// Takes the end of the program, which is an acknowledgement, too, if it `ended_well` and gave no other.
+    /// Handles the end of the program, which counts as an acknowledgement if it `ended_well` and gave no
+    /// other.
     pub(crate) fn finish(mut self, ended_well: bool) -> Trail {
         self.mirror.model.set_time(self.now(), self.now());
         let is_over = self.is_over();
@@ -261,18 +262,18 @@ impl Follower {
         }
     }
 
-    /// Returns when a call began, by the clock of the recording.
+    /// Returns the start of a call by the clock of the recording.
     fn time(&self, call: &Call) -> Nanos {
         call.at.since(self.began)
     }
 
-    /// Returns the time now, in whole microseconds as strace(1) tells times.
+    /// Returns the current time in whole microseconds, the precision of strace(1).
     fn now(&self) -> Nanos {
         let now = unix_time();
         Nanos(now.0 - now.0 % 1000).since(self.began)
     }
 
-    /// Makes durable what a call did that returned `result`.
+    /// Makes the effects of a sync call that returned `result` durable.
     fn persist(&mut self, sync: Sync, until: Nanos, result: i64) {
         match sync {
             Sync::Everything => self.mirror.model.sync(until),
@@ -285,7 +286,7 @@ impl Follower {
         }
     }
 
-    /// Reads what was acknowledged.
+    /// Reads new acknowledgements.
     fn acknowledged(&mut self) {
         let mut bytes = Vec::new();
         let mut chunk = [0; 4096];
@@ -381,7 +382,7 @@ impl Follower {
             None => false,
         };
         match written.filter(|_| is_known) {
-            // Data written before the call is there, too.
+            // Data written before the call is covered as well.
             Some(written) => self.pending.push((Sync::Written(inode, written), self.now())),
             None => {
                 let how = match by_descriptor {
@@ -436,7 +437,7 @@ impl Follower {
     }
 }
 
-/// Makes a FIFO and opens its end that reads, without waiting for one that writes.
+/// Creates a FIFO and opens its read end without waiting for a writer.
 pub(crate) fn make_fifo(path: &Path) -> rustix::io::Result<File> {
     rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -1,5 +1,5 @@
-//! Meaning of the blocks of the drive that a [`Model`](super::Model) records, and the tree of files that a
-//! state is.
+//! Meaning of the blocks of the drive that a [`Model`](super::Model) records, and the tree of files in a
+//! state.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::recording::{Content, Contents};
 
-/// A file, a directory or a symbolic link, by a number that is not used again. 0 is none.
+/// File, directory or symbolic link, by a number that is not reused. 0 means none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Inode(pub(super) u64);
 
 impl Inode {
-    /// Directory that holds everything.
+    /// Root directory.
     pub const ROOT: Self = Self(1);
 }
 
-/// Part of a file system that survives or is lost by itself.
+/// Part of a file system that survives or is lost independently.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spot {
@@ -32,7 +32,7 @@ pub enum Spot {
 }
 
 impl Spot {
-    /// Returns the file or directory of which it is a part.
+    /// Returns the file or directory that the spot belongs to.
     pub const fn inode(&self) -> Inode {
         match self {
             Self::Data(inode, _) | Self::Size(inode) | Self::Entry(inode, _) => *inode,
@@ -40,7 +40,7 @@ impl Spot {
     }
 }
 
-/// Kind of an inode, with what a cut cannot change of it.
+/// Kind of an inode, with the attributes that a cut cannot change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Object {
@@ -62,7 +62,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Returns the inode that the content of an entry names; `None` if it names none.
+    /// Returns the inode in the content of an entry; `None` for a removed entry.
     pub fn inode_in(&self, contents: &Contents, content: Content) -> Option<Inode> {
         Some(Inode(number(contents, content))).filter(|inode| self.object(*inode).is_some())
     }
@@ -73,32 +73,32 @@ impl Layout {
     }
 }
 
-/// A [`Layout`] with its spots in the order in which a walk needs them.
+/// A [`Layout`] with its spots in the order needed for a walk.
 #[derive(Debug, Clone, Default)]
 pub struct Index {
     pub(crate) layout: Layout,
     places: BTreeMap<Spot, u64>,
 }
 
-/// Contents of a state: a function from a block of the drive.
+/// Contents of a state, by block of the drive.
 pub type ContentOf<'c> = &'c mut dyn FnMut(u64) -> Content;
 
 /// Function that is called for each name in a tree.
 pub(crate) type Visit<'v, E> = &'v mut dyn FnMut(&Path, Inode, ContentOf<'_>) -> Result<(), E>;
 
 impl Index {
-    /// Puts the spots of a layout in order.
+    /// Indexes the spots of a layout.
     pub fn new(layout: Layout) -> Self {
         let places = (0..).zip(&layout.spots).map(|(place, spot)| (spot.clone(), place)).collect();
         Self { layout, places }
     }
 
-    /// Returns the block of the drive that is a spot; `None` if nothing has changed it.
+    /// Returns the block of the drive for a spot; `None` if the spot never changed.
     pub(crate) fn place(&self, spot: &Spot) -> Option<u64> {
         self.places.get(spot).copied()
     }
 
-    /// Returns the block of the drive that is a spot, which gets one unless it has it.
+    /// Returns the block of the drive for a spot, allocated if necessary.
     pub(super) fn place_or_new(&mut self, spot: &Spot) -> u64 {
         if let Some(place) = self.place(spot) {
             return place;
@@ -109,7 +109,7 @@ impl Index {
         place
     }
 
-    /// Returns the blocks of data of a file from one on, by their numbers in the file, in order.
+    /// Returns the data blocks of a file from number `from` on, with their blocks of the drive, in order.
     pub(crate) fn data(&self, file: Inode, from: u64) -> impl Iterator<Item = (u64, u64)> {
         let range = self.places.range(Spot::Data(file, from)..=Spot::Data(file, u64::MAX));
         range.map(|(spot, place)| match spot {
@@ -118,7 +118,7 @@ impl Index {
         })
     }
 
-    /// Returns the entries of a directory, in the order of their names.
+    /// Returns the entries of a directory, ordered by name.
     pub(super) fn entries(&self, directory: Inode) -> impl Iterator<Item = (&OsStr, u64)> {
         let from = Spot::Entry(directory, OsString::new());
         self.places.range(from..).map_while(move |(spot, place)| match spot {
@@ -127,14 +127,14 @@ impl Index {
         })
     }
 
-    /// Calls `visit` for each name in the tree of a state, a directory before what is in it.
+    /// Calls `visit` for each name in the tree of a state, a directory before its entries.
     pub(crate) fn walk<E>(
         &self,
         contents: &Contents,
         content: ContentOf<'_>,
         visit: Visit<'_, E>,
     ) -> Result<(), E> {
-        // No directory has two names, so that none is beneath itself; a limit ends the walk all the same.
+        // No directory has two names, so there is no cycle; the limit ends the walk in any case.
         let depth_max = self.layout.objects.len();
         let mut open = vec![(Inode::ROOT, PathBuf::new())];
         while let Some((directory, path)) = open.pop() {
@@ -171,7 +171,7 @@ impl Index {
     }
 }
 
-/// Returns the number that the content of a size or of an entry is.
+/// Returns the number stored in the content of a size or of an entry.
 pub(crate) fn number(contents: &Contents, content: Content) -> u64 {
     contents.bytes(content).iter().take(8).rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }

@@ -1,4 +1,4 @@
-//! Files that a program maps so that its stores change them.
+//! Files that a program has mapped shared and writable, so that stores change them.
 
 use std::fs::File;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use super::mirror::Mirror;
 use super::tasks::{self, Mapping};
 use crate::trace::Call;
 
-/// File that is mapped so that stores change it.
+/// File with a shared writable mapping.
 struct MappedFile {
     inode: Inode,
     number: u64,
@@ -21,14 +21,14 @@ struct MappedFile {
 pub(super) struct MappedFiles(Vec<MappedFile>);
 
 impl MappedFiles {
-    /// Adds a file, which has this number in its file system, unless it is there.
+    /// Adds a file with this inode number in its file system, unless it is listed.
     pub(super) fn add(&mut self, inode: Inode, number: u64, file: File) {
         if !self.0.iter().any(|mapped| mapped.inode == inode) {
             self.0.push(MappedFile { inode, number, file });
         }
     }
 
-    /// Returns true if no thread but this one can have stored to a mapped file during its call.
+    /// Returns true if no other thread can have stored to a mapped file during the call of `thread`.
     pub(super) fn is_alone(&self, thread: u32) -> bool {
         self.0.is_empty() || {
             let numbers: Vec<u64> = self.0.iter().map(|mapped| mapped.number).collect();
@@ -36,12 +36,12 @@ impl MappedFiles {
         }
     }
 
-    /// Makes the model have the contents of all mapped files.
+    /// Updates the model with the contents of all mapped files.
     pub(super) fn compare(&self, mirror: &mut Mirror) {
         self.0.iter().for_each(|mapped| mirror.compare_file(mapped.inode, &mapped.file, None));
     }
 
-    /// Returns the parts of files that an msync(2) is of.
+    /// Returns the parts of files that an msync(2) covers.
     pub(super) fn synced(&self, call: &Call, mirror: &Mirror) -> Vec<(Inode, Range<u64>)> {
         let argument = |place| word(call, place).and_then(number);
         let (Some(start), Some(length)) = (argument(0), argument(1)) else { return Vec::new() };

@@ -1,8 +1,8 @@
-//! A [`Model`] kept equal to a directory of this machine: names and contents are compared with those that the
-//! model has, and the model is told what differs.
+//! [`Model`] kept equal to a directory of this machine: names and contents are compared with those of the
+//! model, and differences are applied to it.
 //!
-//! Invariant: a name or a file that cannot be read, and all that no longer fits into the recording, is among
-//! the reasons why the recording lacks something.
+//! Invariant: every name or file that cannot be read, and everything that does not fit into the recording, is
+//! listed among the reasons why the recording is incomplete.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
@@ -21,7 +21,7 @@ use super::layout::{Inode, Object};
 use super::model::{Model, Name};
 use crate::recording::Command;
 
-/// A file as the file system knows it. Its number may be used again, but not with the same time of birth.
+/// Identity of a file in its file system. Its number may be reused, but not with the same time of birth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Identity {
     number: u64,
@@ -34,39 +34,39 @@ impl Identity {
     }
 }
 
-/// Place of a name that a call was given.
+/// Place of a name in the arguments of a call.
 pub(super) struct Place {
     pub(super) directory: Inode,
     pub(super) path: PathBuf,
     pub(super) name: OsString,
 }
 
-/// Mark of a name that a call has just created unless it was there.
+/// True for a name that a call has just created, unless it existed before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct IsNew(pub(super) bool);
 
-/// Model of the files beneath a directory.
+/// Mirror of the files below a directory in a model.
 pub(super) struct Mirror {
     pub(super) model: Model,
-    /// The directory, by a path without links.
+    /// Directory, by a path without links.
     pub(super) root: PathBuf,
     /// Number of the device that holds the directory.
     pub(super) device: u64,
     inodes: HashMap<Identity, Inode>,
-    /// Most bytes of memory that the recording may take.
+    /// Maximum memory of the recording, in bytes.
     limit: Bytes,
-    /// Event at which the recording reached the limit. Nothing after it counts.
+    /// Event at which the recording reached the limit. Later events do not count.
     pub(super) full: Option<usize>,
-    /// Reasons why something beneath the directory is not in the recording.
+    /// Reasons why something below the directory is missing from the recording.
     pub(super) unseen: BTreeSet<String>,
 }
 
 impl Mirror {
-    /// Opens the directory at `root`, of which the model has nothing yet. The recording takes about `limit`
-    /// bytes of memory at most.
+    /// Opens the directory at `root`, of which the model has nothing yet. The recording takes at most about
+    /// `limit` bytes of memory.
     ///
     /// # Errors
-    /// Fails as stat(2).
+    /// Those of stat(2).
     pub(super) fn new(root: &Path, model: Model, limit: Bytes) -> io::Result<Self> {
         let root = root.canonicalize()?;
         let metadata = fs::metadata(&root)?;
@@ -81,7 +81,7 @@ impl Mirror {
         })
     }
 
-    /// Returns true if the recording has reached its limit, from which on nothing is recorded.
+    /// Returns true if the recording has reached its limit and no longer grows.
     pub(super) fn is_full(&mut self) -> bool {
         let recording = self.model.recording();
         let data = recording.contents.len() as u64 * recording.logical_block.0;
@@ -94,23 +94,23 @@ impl Mirror {
         self.full.is_some()
     }
 
-    /// Returns the inode of a file that the model has.
+    /// Returns the inode of a file in the model.
     pub(super) fn known(&self, metadata: &Metadata) -> Option<Inode> {
         self.inodes.get(&Identity::new(metadata)).copied()
     }
 
-    /// Returns the known inode at a path, whose last part is not followed.
+    /// Returns the known inode at a path. A final symbolic link is not followed.
     pub(super) fn inode_at(&self, path: &Path) -> Option<Inode> {
         self.known(&fs::symlink_metadata(path).ok()?)
     }
 
-    /// Makes the model have all names beneath the root.
+    /// Updates the model with all names below the root.
     pub(super) fn compare_names(&mut self) {
         let root = self.root.clone();
         self.compare_directory(Inode::ROOT, &root);
     }
 
-    /// Makes the model have what a name is of.
+    /// Updates the model with the object behind a name.
     pub(super) fn compare_entry(&mut self, place: &Place, is_new: IsNew) {
         let path = place.path.join(&place.name);
         let name = Name { directory: place.directory, name: &place.name };
@@ -145,7 +145,7 @@ impl Mirror {
         }
     }
 
-    /// Makes an inode for a file that is new.
+    /// Creates an inode for a new file.
     pub(super) fn make(&mut self, metadata: &Metadata, path: Option<&Path>) -> Inode {
         let object = object(metadata, path);
         let inode = self.model.make(object);
@@ -153,7 +153,7 @@ impl Mirror {
         inode
     }
 
-    /// Makes the model have all names beneath a directory.
+    /// Updates the model with all names below a directory.
     fn compare_directory(&mut self, directory: Inode, path: &Path) {
         let found = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
         let found = match found {
@@ -177,7 +177,7 @@ impl Mirror {
         }
     }
 
-    /// Makes the model have the contents and the permissions of all files.
+    /// Updates the model with the contents and the permissions of all files.
     pub(super) fn compare_files(&mut self) {
         for (inode, path) in self.model.paths() {
             let path = self.root.join(path);
@@ -189,7 +189,7 @@ impl Mirror {
         }
     }
 
-    /// Makes the model have the contents of the file at a path, if there is one.
+    /// Updates the model with the contents of the file at a path, if there is one.
     pub(super) fn compare_path(&mut self, path: &Path) {
         let Some((file, metadata)) = self.open(path, path) else { return };
         if let Some(inode) = self.known(&metadata) {
@@ -197,8 +197,8 @@ impl Mirror {
         }
     }
 
-    /// Opens a file or directory to read it; `None` if it is gone, something else, or cannot be read, which
-    /// is told of its name.
+    /// Opens a file or directory for reading. Returns `None` if it is gone or of another type, or if it
+    /// cannot be read, which is recorded with its name.
     pub(super) fn open(&mut self, path: &Path, name: &Path) -> Option<(File, Metadata)> {
         let opened = fs::metadata(path).and_then(|found| match found.is_file() || found.is_dir() {
             true => File::open(path).map(Some),
@@ -216,7 +216,7 @@ impl Mirror {
         }
     }
 
-    /// Makes the model have the size of a file and its contents, of all of it or where a call wrote.
+    /// Updates the model with the size and the contents of a file, of all of it or of the `written` range.
     pub(super) fn compare_file(&mut self, inode: Inode, file: &File, written: Option<Range<u64>>) {
         if let Err(error) = self.compare_contents(inode, file, written) {
             self.unseen.insert(format!("a file cannot be read: {error}"));
@@ -264,7 +264,7 @@ impl Mirror {
     }
 }
 
-/// Returns true for what the model has: files, directories and symbolic links.
+/// Returns true for the types in the model: files, directories and symbolic links.
 fn is_followed(metadata: &Metadata) -> bool {
     metadata.is_file() || metadata.is_dir() || metadata.is_symlink()
 }
@@ -280,7 +280,7 @@ fn object(metadata: &Metadata, path: Option<&Path>) -> Object {
     }
 }
 
-/// Returns the ranges of a file that are not holes; all of it where the file system does not tell holes.
+/// Returns the ranges of a file that are not holes; the whole file if the file system does not report holes.
 fn data_ranges(file: &File, size: u64) -> io::Result<Vec<Range<u64>>> {
     let (mut ranges, mut at) = (Vec::new(), 0);
     while at < size {

@@ -1,4 +1,4 @@
-//! The file system of the model, told of what changes and of what is synced.
+//! The file system of the model, updated with changes and syncs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -10,15 +10,15 @@ use plumb_block::{Bytes, Lba, LbaRange, Nanos, Op};
 use super::layout::{Index, Inode, Layout, Object, Spot, number};
 use crate::recording::{CommandId, Content, Event, Recording};
 
-/// Byte of a block below the size that was allocated and never written.
+/// Byte of an allocated block below the size that was never written.
 const GARBAGE: u8 = 0xa5;
 
-/// Contents of a block that is below the size of its file and whose data is not there.
+/// Contents of a block below the size of its file without stored data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unwritten {
     /// Zeroes.
     Zeroes,
-    /// Zeroes or other bytes: what the blocks of the drive held before.
+    /// Zeroes or other bytes: the earlier contents of the drive's blocks.
     Garbage,
 }
 
@@ -59,11 +59,11 @@ struct Place {
     visible: Content,
     /// Newest content that is durable.
     durable: Content,
-    /// Commands that are not durable, the oldest first.
+    /// Commands at risk, the oldest first.
     at_risk: Vec<CommandId>,
-    /// Last group that changed it.
+    /// Last group that changed the spot.
     group: Option<CommandId>,
-    /// True if data was written here since the block was removed last.
+    /// True if data was written since the block was last removed.
     is_written: bool,
 }
 
@@ -75,14 +75,14 @@ struct Fate {
     is_durable: bool,
 }
 
-/// A change of one spot.
+/// Change of one spot.
 struct Change {
     spot: Spot,
     bytes: Vec<u8>,
 }
 
 impl Model {
-    /// Returns an empty file system whose blocks of data, which never tear, have this size.
+    /// Creates an empty file system with data blocks of this size, which never tear.
     pub fn new(block: Bytes, unwritten: Unwritten) -> Self {
         let layout = Layout { spots: Vec::new(), objects: vec![Object::Directory(0o755)] };
         Self {
@@ -101,7 +101,7 @@ impl Model {
         &self.recording
     }
 
-    /// Returns the recording, and gives the model up.
+    /// Consumes the model and returns the recording.
     pub fn into_recording(self) -> Recording {
         self.recording
     }
@@ -124,13 +124,13 @@ impl Model {
         self.complete = complete;
     }
 
-    /// Puts an event down that changes nothing, and returns the number of events.
+    /// Adds an event that changes nothing, and returns the number of events.
     pub fn happened(&mut self, event: Event) -> usize {
         self.recording.happened(self.now, event);
         self.recording.events.len()
     }
 
-    /// Returns the inode that a program finds by a name.
+    /// Returns the inode that a program finds at a name.
     pub fn entry(&self, name: Name<'_>) -> Option<Inode> {
         Some(Inode(self.visible_number(&name.spot()))).filter(|inode| inode.0 > 0)
     }
@@ -154,26 +154,26 @@ impl Model {
         self.recording.contents.bytes(content)
     }
 
-    /// Returns true if a write of these bytes to a block changes nothing. A block that was not written yet
-    /// and may hold other bytes is always changed: a cut may leave those.
+    /// Returns true if a write of these bytes to a block changes nothing. A write to an unwritten block that
+    /// may hold other bytes always changes it, since a cut may leave those bytes.
     pub fn holds(&self, file: Inode, number: u64, bytes: &[u8]) -> bool {
         let place = self.index.place(&Spot::Data(file, number));
         let is_written = place.is_some_and(|place| self.places[place as usize].is_written);
         (is_written || self.unwritten == Unwritten::Zeroes) && self.block(file, number) == bytes
     }
 
-    /// Returns the blocks of a file that were ever written, from one on, by their numbers.
+    /// Returns the blocks of a file that were ever written, from number `from` on.
     pub fn blocks(&self, file: Inode, from: u64) -> impl Iterator<Item = u64> {
         self.index.data(file, from).map(|(number, _)| number)
     }
 
-    /// Makes an inode without a name.
+    /// Creates an inode without a name.
     pub fn make(&mut self, object: Object) -> Inode {
         self.index.layout.objects.push(object);
         Inode(self.index.layout.objects.len() as u64)
     }
 
-    /// Gives an inode a name, in the place of what had it.
+    /// Gives an inode a name, and replaces the previous object of that name.
     pub fn link(&mut self, inode: Inode, name: Name<'_>) {
         self.submit(vec![self.number(name.spot(), inode.0)]);
     }
@@ -183,7 +183,7 @@ impl Model {
         self.submit(vec![self.number(name.spot(), 0)]);
     }
 
-    /// Renames `from` to `to`, in the place of what had that name. Does nothing if both name one file.
+    /// Renames `from` to `to`, replacing the previous object of `to`. Does nothing if both name one file.
     pub fn rename(&mut self, from: Name<'_>, to: Name<'_>) {
         let Some(inode) = self.entry(from) else { return };
         if self.entry(to) != Some(inode) {
@@ -191,13 +191,13 @@ impl Model {
         }
     }
 
-    /// Exchanges what two names are of.
+    /// Exchanges the objects of two names.
     pub fn exchange(&mut self, one: Name<'_>, other: Name<'_>) {
         let of = |name: Name<'_>| self.visible_number(&name.spot());
         self.submit(vec![self.number(one.spot(), of(other)), self.number(other.spot(), of(one))]);
     }
 
-    /// Writes a block of a file, as it is after the call.
+    /// Sets a block of a file to its contents after a write.
     pub fn write(&mut self, file: Inode, number: u64, bytes: &[u8]) {
         let spot = Spot::Data(file, number);
         let place = self.index.place(&spot).and_then(|place| self.places.get(place as usize));
@@ -211,8 +211,8 @@ impl Model {
         }
     }
 
-    /// Changes the size of a file and removes the blocks beyond it. The rest of its last block is zeroes
-    /// then.
+    /// Changes the size of a file, removes the blocks beyond it, and fills the rest of its last block with
+    /// zeroes.
     pub fn set_size(&mut self, file: Inode, size: u64) {
         if size == self.size(file) {
             return;
@@ -234,7 +234,7 @@ impl Model {
         }
     }
 
-    /// Makes durable what had changed `until` then of a file (data and size) or of a directory (entries).
+    /// Makes the changes until `until` of a file (data and size) or a directory (entries) durable.
     pub fn fsync(&mut self, inode: Inode, until: Nanos) {
         let data = self.index.data(inode, 0).map(|(_, place)| place);
         let entries = self.index.entries(inode).map(|(_, place)| place);
@@ -242,8 +242,8 @@ impl Model {
         self.persist(&places, until);
     }
 
-    /// Makes a range of bytes of a file durable as it was `until` then, and of the sizes since the last that
-    /// was short of its end the first.
+    /// Makes the changes until `until` of a byte range of a file durable, and with it the first size that
+    /// reaches the end of the range after the last shorter one.
     pub fn fsync_range(&mut self, file: Inode, range: Range<u64>, until: Nanos) {
         let block = self.recording.logical_block.0;
         let numbers = range.start / block..range.end.div_ceil(block);
@@ -268,7 +268,7 @@ impl Model {
         self.persist_commands(first.into_iter().collect());
     }
 
-    /// Makes everything durable that had changed `until` then.
+    /// Makes all changes until `until` durable.
     pub fn sync(&mut self, until: Nanos) {
         let places: Vec<u64> = (0..self.places.len() as u64).collect();
         self.persist(&places, until);
@@ -280,7 +280,7 @@ impl Model {
         self.persist_commands(places.iter().flat_map(of).filter(had_changed).collect());
     }
 
-    /// Makes commands durable, with their groups and with all that these need.
+    /// Makes commands durable, with their groups and everything that these depend on.
     fn persist_commands(&mut self, mut open: Vec<CommandId>) {
         let mut found = BTreeSet::new();
         while let Some(id) = open.pop() {
@@ -305,7 +305,7 @@ impl Model {
         }
     }
 
-    /// Puts changes down that survive or are lost together.
+    /// Adds changes that survive or are lost together.
     fn submit(&mut self, changes: Vec<Change>) {
         let leader = CommandId(self.recording.commands.len() as u32);
         let group = (changes.len() > 1).then_some(leader);

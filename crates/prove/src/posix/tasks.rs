@@ -51,10 +51,9 @@ impl Mapping {
     }
 }
 
-/// Returns true if another thread may have moved the position of a descriptor since a write of `thread`
-/// moved it. A traced call leaves its thread held until strace(1) has told of it, so such a thread is held
-/// now, or was so when its own call was told. A position that is moved by lseek(2) or read(2) meanwhile is
-/// not noticed.
+/// Returns true if another thread may have moved the position of a descriptor since a write of `thread` moved
+/// it. A traced thread is held until strace(1) has reported its call, so such a thread is held now, or was
+/// when its own call was reported. Moves by lseek(2) or read(2) in the meantime are not detected.
 pub(super) fn may_have_moved(thread: u32, file: &File, state: &DescriptorState) -> bool {
     let Ok(metadata) = file.metadata() else { return true };
     let is_shared = |task: u32| {
@@ -70,13 +69,13 @@ pub(super) fn may_have_moved(thread: u32, file: &File, state: &DescriptorState) 
     others.filter(|task| is_held(*task)).any(is_shared)
 }
 
-/// Returns how many threads of the program can store to files with these numbers.
+/// Returns the number of threads of the program that can store to files with these numbers.
 pub(super) fn mapping(thread: u32, files: &[u64]) -> usize {
     let maps = |process: &u32| Mapping::read(*process).iter().any(|mapping| files.contains(&mapping.inode));
     processes(thread).into_iter().filter(maps).flat_map(threads).count()
 }
 
-/// Returns the processes that have the tracer of a thread.
+/// Returns the processes that have the same tracer as a thread.
 fn processes(thread: u32) -> Vec<u32> {
     tracer(thread).map(traced_by).unwrap_or_default()
 }

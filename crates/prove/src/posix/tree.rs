@@ -1,4 +1,4 @@
-//! Tree of files that a state is, in memory and in a directory.
+//! Tree of files in a state, in memory and in a directory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
@@ -18,7 +18,7 @@ const OPEN_DIRECTORY: u32 = 0o700;
 /// Files, directories and symbolic links by their paths, which are relative to the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
-    /// A directory stands before what is in it.
+    /// Nodes by path. A directory precedes its entries.
     pub nodes: BTreeMap<PathBuf, Node>,
     /// Size of a block of the files.
     pub block: Bytes,
@@ -38,7 +38,7 @@ pub enum Node {
 /// File in a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileContents {
-    /// Number of the file: two names of one file have the same.
+    /// Number of the file. All names of one file have the same.
     pub inode: Inode,
     /// Permissions of the file.
     pub mode: u32,
@@ -49,7 +49,7 @@ pub struct FileContents {
 }
 
 impl Index {
-    /// Returns the tree of a state, of which `content` returns the content of each block of the drive.
+    /// Returns the tree of a state; `content` returns the content of each block of the drive.
     pub fn tree(&self, contents: &Contents, block: Bytes, content: ContentOf<'_>) -> Tree {
         let mut nodes = BTreeMap::new();
         let walked = self.walk(contents, content, &mut |path, inode, content| {
@@ -72,10 +72,10 @@ impl Index {
 }
 
 impl Tree {
-    /// Makes the tree in an empty directory. Nothing is synced.
+    /// Creates the tree in an empty directory, without syncing it.
     ///
     /// # Errors
-    /// Fails as mkdir(2), open(2), write(2), link(2), symlink(2) and chmod(2).
+    /// Those of mkdir(2), open(2), write(2), link(2), symlink(2) and chmod(2).
     pub fn make_in(&self, directory: &Path, contents: &Contents) -> io::Result<()> {
         let mut made: HashMap<Inode, PathBuf> = HashMap::new();
         for (path, node) in &self.nodes {
@@ -95,7 +95,7 @@ impl Tree {
                 },
             }
         }
-        // The innermost first: a directory may be closed to its owner.
+        // Innermost directories first: a directory may deny access to its owner.
         for (path, node) in self.nodes.iter().rev() {
             if let Node::Directory(mode) = node {
                 fs::set_permissions(directory.join(path), Permissions::from_mode(*mode))?;

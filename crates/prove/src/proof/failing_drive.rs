@@ -1,7 +1,7 @@
-//! A drive of which a write fails beneath a file system, so that fsync(2) fails as it does on a broken drive.
+//! Drive with a write that fails below a file system, so that fsync(2) fails as on a broken drive.
 //!
-//! A changed result of fsync would leave the pages dirty. Only a write that fails makes Linux mark them as
-//! clean, which is why an fsync after that succeeds (Rebello et al., ATC 2020).
+//! Changing only the result of fsync would leave the pages dirty. Only a failed write makes Linux mark them
+//! clean, which is why the next fsync succeeds (Rebello et al., ATC 2020).
 
 use std::path::Path;
 
@@ -18,12 +18,12 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::file_system::FileSystem;
 use crate::roles::Roles;
 
-/// One block group of ext4, so that what is free lies together; in memory as far as it is written.
+/// Capacity of one block group of ext4, so that its free space is contiguous. Only written blocks take
+/// memory.
 const SIZE: Bytes = Bytes(96 << 20);
 const BLOCK: u64 = 512;
 
-/// Runs `work` in an empty ext4 file system. The first write fails that goes where neither its metadata nor
-/// its journal is.
+/// Runs `work` in an empty ext4 file system. The first write outside of its metadata and journal fails.
 pub(super) fn run(work: &(dyn Fn(&Path) -> Result<TraceDocument> + Sync)) -> Result<TraceDocument> {
     let options = DriveOptions { size: Some(SIZE), ..DriveOptions::default() };
     let model = Model::named("memory").map_err(|error| Error::new(ErrorKind::Failed, in_one_line(&error)))?;

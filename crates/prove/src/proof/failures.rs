@@ -1,4 +1,4 @@
-//! The failures of a proof, each with the smallest case that shows it.
+//! Failures of a proof, each with its minimal case.
 
 use plumb_report::document::ProofDocument;
 use plumb_report::document::proof::{Failure, FailureClass};
@@ -11,7 +11,7 @@ use crate::explore::Choice;
 use crate::judge::{FailingStates, Judge, JudgeResult};
 use crate::subject::Outcome;
 
-/// Number of earlier moments at most that are tried for a minimal case.
+/// Maximum number of earlier moments tried for a minimal case.
 const EARLIER_MAX: usize = 32;
 
 impl Request<'_> {
@@ -60,8 +60,8 @@ impl Request<'_> {
     }
 }
 
-/// Returns the smallest choice that fails in this class at the earliest moment, with the words of the
-/// checker, or the smallest that is known when the time is used up.
+/// Returns the smallest choice that fails in this class at the earliest moment, and the words of the checker.
+/// When the time limit passes, it is the smallest one found so far.
 fn minimal(
     judge: &Judge<'_>,
     class: FailureClass,

@@ -1,4 +1,4 @@
-//! The first recording of a proof, of a subject as it was typed.
+//! First recording of a proof, of a subject as the user named it.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,11 +11,11 @@ use super::subject_words::SubjectWords;
 use crate::error::Result;
 use crate::session::{RecordOptions, record, record_with_calls};
 
-/// Records the work of `subject`, whose checks may take `check_timeout` each. Also returns how it can be
-/// recorded again, if it can.
+/// Records the work of `subject`, whose checks may take `check_timeout` each. Also returns the parameters to
+/// record it again, if that is possible.
 ///
 /// # Errors
-/// As [`record`].
+/// Those of [`record`].
 pub fn record_subject(
     subject: SubjectWords,
     options: RecordOptions,

@@ -1,6 +1,6 @@
-//! A recording in a file with what belongs to it, so that it can be explored again, here or elsewhere: a line
+//! Recording stored in a file with everything needed to explore it again, here or on another machine: a line
 //! of JSON ([`KeptRecording`] without the recordings), a line with the moments of the program if it has any,
-//! and the recording, as [`Recording::save`] writes them.
+//! and the recording in the format of [`Recording::save`].
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read as _, Write};
@@ -20,12 +20,12 @@ use crate::posix::Layout;
 use crate::recording::Recording;
 use crate::session::RecordedWork;
 
-/// Recording of a subject, and what is needed to judge it.
+/// Recording of a subject, with everything needed to judge it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct KeptRecording {
-    /// [`KeptRecording::SCHEMA`].
+    /// Name and version of the document: [`KeptRecording::SCHEMA`].
     pub schema: String,
-    /// The subject.
+    /// Subject.
     pub subject: SubjectWords,
     /// File system of the subject.
     pub file_system: FileSystem,
@@ -45,10 +45,11 @@ struct Head<'a> {
     moments: Option<KeptMoments>,
 }
 
-/// Moments of a program that was recorded on a drive. Their recording precedes that of the drive in the file.
+/// Header of the moments of a program that was recorded on a drive. The recording of the moments precedes
+/// that of the drive.
 #[derive(Serialize, Deserialize)]
 struct KeptMoments {
-    /// Length of the recording, in bytes.
+    /// Length of the recording of the moments, in bytes.
     bytes: u64,
     layout: Layout,
     from: usize,
@@ -56,10 +57,10 @@ struct KeptMoments {
 }
 
 impl KeptRecording {
-    /// The name of the first line.
+    /// Name and version in the first line.
     pub const SCHEMA: &str = "plumb/recorded-subject/1";
 
-    /// Returns a recorded subject whose checks may take `check_timeout` each.
+    /// Creates the file content for a recorded subject whose checks may take `check_timeout` each.
     pub fn new(
         subject: SubjectWords,
         file_system: FileSystem,
@@ -70,28 +71,28 @@ impl KeptRecording {
         Self { schema, subject, file_system, check_timeout, recorded }
     }
 
-    /// Reads a recording that was kept in the file `path`.
+    /// Reads a recording from the file `path`.
     ///
     /// # Errors
-    /// A usage error if the file holds none.
+    /// A usage error if the file does not hold a recording.
     pub fn open(path: &Path) -> Result<Self> {
         let wrong = |why: &dyn std::fmt::Display| Error::usage(format!("{}: {why}", path.display()));
         let file = File::open(path).map_err(|error| wrong(&error))?;
         Self::load(BufReader::new(file)).map_err(|error| wrong(&error))
     }
 
-    /// Writes all of it to the file that the user named for it.
+    /// Writes the recording to an output file of the user.
     ///
     /// # Errors
-    /// As [`OutputFile::write_with`].
+    /// Those of [`OutputFile::write_with`].
     pub fn keep_in(&self, output: OutputFile<'_>) -> Result<()> {
         Ok(output.write_with(|file| self.save(file))?)
     }
 
-    /// Writes the work as a log of dm-log-writes to the file that the user named for it.
+    /// Writes the work in the format of dm-log-writes to an output file of the user.
     ///
     /// # Errors
-    /// As [`keep_in`](Self::keep_in), and a usage error if the work was not recorded on one drive.
+    /// Those of [`keep_in`](Self::keep_in), and a usage error if the work was not recorded on one drive.
     pub fn keep_log_in(&self, output: OutputFile<'_>) -> Result<()> {
         let RecordedWork { recording, layout, until, .. } = &self.recorded;
         if layout.is_some() || !recording.further_drives.is_empty() {
@@ -100,7 +101,7 @@ impl KeptRecording {
         Ok(output.write_with(|file| recording.save_log_writes(*until, file))?)
     }
 
-    /// Writes all of it to the file `path`, durably, or nothing.
+    /// Writes the recording to the file `path`, durably and atomically.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -114,7 +115,7 @@ impl KeptRecording {
             .map_err(|error| Error::failed(format!("cannot keep the recording in {}", path.display()), error))
     }
 
-    /// Writes all of it.
+    /// Writes the recording.
     ///
     /// # Errors
     /// Those of `out`.
@@ -134,10 +135,10 @@ impl KeptRecording {
         self.recorded.recording.save(out)
     }
 
-    /// Reads what [`save`](Self::save) wrote.
+    /// Reads a recording that [`save`](Self::save) has written.
     ///
     /// # Errors
-    /// If `from` cannot be read, or holds something else, less or more.
+    /// If `from` cannot be read, or holds anything else.
     pub fn load(mut from: impl BufRead) -> Result<Self> {
         let mut line = Vec::new();
         from.read_until(b'\n', &mut line).map_err(cannot("read the recording"))?;
@@ -172,14 +173,14 @@ impl KeptRecording {
     }
 }
 
-/// Part of the first line that tells of moments.
+/// Part of the first line that tells whether moments follow.
 #[derive(Deserialize)]
 struct HasMoments {
     #[serde(default)]
     moments: Option<KeptMoments>,
 }
 
-/// Returns the refusal to write a log of dm-log-writes of anything but one drive.
+/// Returns the error for a dm-log-writes log of a recording that is not of one drive.
 pub fn not_one_drive() -> Error {
     Error::usage(
         "--keep-log-writes: a log is of one drive: choose ext4, xfs, btrfs, f2fs or none with --fs, and no \
@@ -187,7 +188,7 @@ pub fn not_one_drive() -> Error {
     )
 }
 
-/// Returns the error for a first line that is not that of a recording.
+/// Returns the error for an invalid first line.
 fn head(why: &str) -> Error {
     Error::usage(format!("the first line is not that of a recording that `plumb prove app` kept ({why})"))
 }

@@ -1,5 +1,5 @@
-//! The minimal case of a failure in words: which commands the cut dropped and tore, what they were for, and
-//! what happened around it.
+//! Description of the minimal case of a failure: the commands that the cut dropped and tore, their purpose,
+//! and the events around it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,16 +13,16 @@ use crate::recording::{Command, CommandId, Event, Recording};
 use crate::roles::Roles;
 use crate::session::RecordedWork;
 
-/// Maximum number of items drawn from what happened before the cut.
+/// Maximum number of items of the timeline before the cut.
 const ITEMS_MAX: usize = 80;
 
-/// Returns when an event happened, in seconds; the last one's time for the end.
+/// Returns the time of an event in seconds; for the end, the time of the last event.
 pub(super) fn time_of(recording: &Recording, event: usize) -> f64 {
     let happened = recording.events.get(event).or(recording.events.last());
     happened.map_or(0.0, |(at, _)| at.as_secs_f64())
 }
 
-/// Returns the last acknowledgement before a cut at `event`.
+/// Returns the number of the last acknowledgement before a cut at `event`.
 pub(super) fn required_at(recording: &Recording, event: usize) -> Option<u64> {
     recording.events[..event.min(recording.events.len())].iter().rev().find_map(|(_, event)| match event {
         Event::Acknowledged(number) => Some(*number),
@@ -30,7 +30,7 @@ pub(super) fn required_at(recording: &Recording, event: usize) -> Option<u64> {
     })
 }
 
-/// Returns the event at which the last of the lost commands was submitted: no earlier cut can take all of
+/// Returns the event at which the last of the lost commands was submitted. No earlier cut can take all of
 /// them.
 pub(super) fn submitted(recording: &Recording, choice: &Choice) -> usize {
     let is_last = |event: &Event| matches!(event, Event::Submitted(id) if choice.lost.contains_key(id));
@@ -45,7 +45,7 @@ impl From<&MinimalCase> for Choice {
     }
 }
 
-/// Says what a choice means.
+/// Describes a choice.
 pub(super) fn minimal_case(request: &Request<'_>, choice: &Choice) -> MinimalCase {
     let (recording, explorer) = (&*request.judge.recorded.recording, request.judge.explorer());
     let durable = explorer.show(choice, &mut |state| state.durable().clone()).unwrap_or_default();
@@ -74,19 +74,18 @@ pub(super) fn minimal_case(request: &Request<'_>, choice: &Choice) -> MinimalCas
     minimal
 }
 
-/// Returns how many blocks of a command survive that change something.
+/// Returns the number of blocks of a command that survive and change the contents.
 fn surviving(command: &Command, lost: &[u64], durable: &Image) -> u64 {
     let lost: BTreeSet<u64> = lost.iter().copied().collect();
     let changes = |lba: &u64| !lost.contains(lba) && durable.content(*lba) != command.content(*lba);
     if command.contents.is_empty() {
-        // The range may be as long as the device: only what is not zeroes yet changes.
+        // The range may be as long as the device, so only blocks that are not zeroes are visited.
         return durable.blocks_in(command.range).map(|(lba, _)| lba).filter(changes).count() as u64;
     }
     (command.range.lba.0..command.range.end().0).filter(changes).count() as u64
 }
 
-/// Returns the roles of the blocks as the file system has them where nothing is lost; empty where it cannot
-/// be queried.
+/// Returns the roles of the blocks in the state without losses; empty if they cannot be queried.
 fn roles_at(request: &Request<'_>, event: usize) -> Vec<Roles> {
     let judge = &request.judge;
     if let Some(layout) = &judge.recorded.layout {
@@ -94,17 +93,17 @@ fn roles_at(request: &Request<'_>, event: usize) -> Vec<Roles> {
     }
     let Ok(held) = judge.hold(&Choice { event, lost: BTreeMap::new() }) else { return Vec::new() };
     let roles = isolated_thread::run(|| held.roles()).unwrap_or_default();
-    // The state is taken away in any case, and nothing that matters was written to it.
+    // The state is removed in any case, and no data in it matters.
     held.release().unwrap_or_default();
     roles
 }
 
-/// A choice, with what its commands were for.
+/// Choice, with the roles of the blocks that its commands wrote.
 struct Case<'a> {
     recorded: &'a RecordedWork,
     recording: &'a Recording,
     choice: &'a Choice,
-    /// Roles of the blocks of each drive, as far as they are known.
+    /// Roles of the blocks of each drive, where known.
     roles: Vec<Roles>,
 }
 
@@ -123,7 +122,7 @@ impl Case<'_> {
             None => (None, None),
         };
         let file = file.map(|file| further.map_or(file.to_owned(), |drive| drive.directory.join(file)));
-        // The blocks of these are of no drive.
+        // Names and sizes belong to no drive.
         let is_name_or_size = self.recorded.layout.is_some() && role != Some("data");
         let op = match command.op {
             Op::Discard => "discard",
@@ -142,8 +141,8 @@ impl Case<'_> {
         }
     }
 
-    /// Returns true if the last flush that was done before the cut was sent while the command was in flight.
-    /// The flush does not cover the command: NVM Express Base Specification, "Flush command".
+    /// Returns true if the last flush that completed before the cut was submitted while the command was in
+    /// flight. Such a flush does not cover the command (NVM Express Base Specification, "Flush command").
     fn flush_came_early(&self, id: CommandId) -> bool {
         let events = &self.recording.events[..self.choice.event.min(self.recording.events.len())];
         let place = |wanted: &Event| events.iter().position(|(_, event)| event == wanted);
@@ -157,7 +156,8 @@ impl Case<'_> {
             && place(&Event::Completed(id)).is_none_or(|done| flush < done)
     }
 
-    /// Returns the system call that had begun last of those during which the command was sent.
+    /// Returns the system call that caused the command: the last one to begin of those in progress when it
+    /// was submitted.
     fn cause(&self, id: CommandId) -> Option<String> {
         let mut events = self.recording.events.iter();
         let (at, _) = events.find(|(_, event)| *event == Event::Submitted(id))?;
@@ -167,8 +167,8 @@ impl Case<'_> {
         calls.max_by(|one, other| one.from.total_cmp(&other.from)).map(|call| call.label.clone())
     }
 
-    /// Returns what happened from the acknowledgement before the one that had to be found, or before the
-    /// first lost command, until the cut.
+    /// Returns the events from the acknowledgement before the required one, or from before the first lost
+    /// command, until the cut.
     fn timeline(&self, fates: &BTreeMap<CommandId, Fate>) -> Vec<TimelineItem> {
         let events = &self.recording.events;
         let until = self.choice.event.min(events.len());
@@ -191,7 +191,7 @@ impl Case<'_> {
                     label: format!("acknowledged {number}"),
                     fate: None,
                 }),
-                // The first of a group stands for all of it.
+                // The leader of a group represents all of it.
                 Event::Submitted(id) if self.recording.leader(*id) == *id => {
                     places.insert(*id, items.len());
                     items.push(TimelineItem { from, ..self.command(*id, fates) });
@@ -204,7 +204,7 @@ impl Case<'_> {
                 Event::Submitted(_) | Event::Persisted(_) | Event::Marked(_) => {}
             }
         }
-        // The call that led to the first command began before it.
+        // The call that caused the first command began before it.
         let begin = time_of(self.recording, begin.saturating_sub(1));
         let end = time_of(self.recording, until);
         let calls = self.recorded.calls.iter();

@@ -1,13 +1,13 @@
-//! A recording judged, and what was found put into one document.
+//! A recording judged, and the results in one document.
 //!
 //! ```text
 //!   Recorded ─► Judge, once for each drive profile ─► minimal case of each class ─► change ─► ProofDocument
 //! ```
-//! Further recordings of the same work, with writeback chosen, take the same way, and so do the checks of
+//! Further recordings of the same work, with chosen writeback, take the same path, and so do the checks of
 //! states that wrote to the drive.
 //!
-//! *Proved* is said of these recordings, one drive profile and one checker, and only if nothing could have
-//! hidden a failing state: `words.rs` lists what may.
+//! *Proved* applies to these recordings, one drive profile and one checker, and only if nothing could have
+//! hidden a failing state: see `words.rs` for what may hide one.
 
 mod failing_drive;
 mod failures;

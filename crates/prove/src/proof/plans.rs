@@ -5,8 +5,8 @@ use plumb_report::document::proof::{Extent, Writeback};
 
 use crate::file_system::FileSystem;
 
-/// Returns the choices of writeback in their order: those that every program is tried with, and the number of
-/// these; mixtures follow without end.
+/// Returns the choices of writeback in order: those tried for every program, and their number. Random
+/// mixtures follow without end.
 pub(crate) fn plans(
     file_system: FileSystem,
     syncs: &[u64],

@@ -1,4 +1,4 @@
-//! The proof: each profile judged, what fails made small, and changes looked for.
+//! The proof: each profile judged, failures reduced, and changes sought.
 
 use std::cell::Cell;
 
@@ -17,7 +17,7 @@ use crate::session::RecordedWork;
 
 /// Reason why an interim document is not complete.
 const UNFINISHED: &str = "it had not ended when this was written: plumb was killed, or is still running";
-/// Interval between interim documents while states are explored.
+/// Interval of interim documents during the exploration.
 const KEEP_EVERY: Nanos = Nanos::secs(5);
 
 /// Judges the recording under each profile, and looks for changes that remove what fails.
@@ -76,8 +76,8 @@ pub fn prove(request: &Request<'_>) -> Result<ProofDocument> {
     Ok(document)
 }
 
-/// Judges the states under the profile of `result`. Interim documents go to the
-/// [kept run](super::ProofRun::keep).
+/// Judges the states under the profile of `result`. Interim documents go to the [kept
+/// run](super::ProofRun::keep).
 fn explore_profile(
     request: &Request<'_>,
     document: &ProofDocument,
@@ -110,21 +110,21 @@ fn explore_profile(
     request.explore(judge.recorded, profile, judge.limits, &doing)
 }
 
-/// Hands out an interim document.
+/// Passes an interim document to the run.
 pub(super) fn keep(request: &Request<'_>, mut interim: ProofDocument) {
     interim.incomplete_because.get_or_insert_with(|| UNFINISHED.to_owned());
     conclude(&mut interim, request);
     request.run.keep(&interim);
 }
 
-/// Fills in the result of a profile.
+/// Sets the result of a profile.
 pub(super) fn put_result(result: &mut ProfileResult, judged: &JudgeResult, limits: Limits) {
     result.explored = judged.counts.distinct;
     result.classes =
         FailureClass::ALL.into_iter().filter(|class| judged.failing.contains_key(class)).collect();
     result.exhaustive = judged.is_exhaustive();
     result.not_exhaustive_because = judged.not_exhaustive_because(limits);
-    // Nothing is known if no state was judged.
+    // Without a judged state nothing is known.
     if judged.counts.distinct > 0 || result.exhaustive {
         result.failing = Some(judged.counts.failing);
     } else {

@@ -1,4 +1,4 @@
-//! A recording made ready to be explored: the drive profiles, the subject, and where states are made.
+//! Recording prepared for exploration, with the drive profiles, the subject, and the place of the states.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use crate::recording::Recording;
 use crate::session::{RecordedWork, Window};
 use crate::subject::Subject;
 
-/// Size of memory that states may take, in contents of a whole recording.
+/// Memory that states may take, in multiples of the contents of a recording.
 const STATES_IN_MEMORY: u64 = 32;
-/// Free memory below which states are made elsewhere.
+/// Free memory below which states are created on disk.
 const FREE_MIN: Bytes = Bytes::mib(64);
-/// Type of a file system in memory: statfs(2).
+/// Type number of tmpfs in statfs(2).
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 
-/// A recording with all that judging its states takes.
+/// Recording with everything needed to judge its states.
 pub struct ReadyRecording {
-    /// The recording.
+    /// Recording.
     pub kept: KeptRecording,
     /// Drive profiles, at least one.
     pub profiles: Vec<DriveProfile>,
@@ -41,8 +41,8 @@ impl ReadyRecording {
     /// Prepares the recording for drives of these profiles.
     ///
     /// # Errors
-    /// As [`SubjectWords::subject`](super::SubjectWords::subject) and [`DriveProfile::parse_all`], and if the
-    /// profiles do not fit the recording.
+    /// Those of [`SubjectWords::subject`](super::SubjectWords::subject) and [`DriveProfile::parse_all`], and
+    /// profiles that do not fit the recording.
     pub fn new(
         kept: KeptRecording,
         drives: &[String],
@@ -68,11 +68,11 @@ impl ReadyRecording {
         Ok(Self { kept, profiles, subject, directory, mount_here, stop, clock })
     }
 
-    /// Confines the cuts to the moment at which the power was cut on request, if it was, and to `window`.
-    /// Returns in words where that is.
+    /// Restricts the cuts to the moment of the requested power cut, if there was one, and to `window`.
+    /// Returns a description of the range.
     ///
     /// # Errors
-    /// As [`Window::within`].
+    /// Those of [`Window::within`].
     pub fn confine(&mut self, window: Option<&Window>) -> Result<Option<String>> {
         let recorded = &mut self.kept.recorded;
         let cut = recorded.cut_after();
@@ -87,7 +87,7 @@ impl ReadyRecording {
         Ok(cut.or_else(|| window.map(|window| format!("in {window}"))))
     }
 
-    /// Judges states under the first of the profiles, without a limit of time.
+    /// Returns the judge for the first profile, without a time limit.
     pub fn judge(&self) -> Judge<'_> {
         Judge {
             recorded: &self.kept.recorded,
@@ -108,8 +108,8 @@ impl ReadyRecording {
     }
 }
 
-/// Returns the directory in which states of the POSIX model are made: in memory, if that has room for many.
-/// ext4 takes a millisecond for a file where others were removed within seconds (recently_deleted in
+/// Returns the directory for states of the POSIX model: in memory, if there is room for many states. On ext4,
+/// creating a file takes a millisecond where others were removed within seconds (recently_deleted in
 /// fs/ext4/ialloc.c).
 fn directory_of_states(recording: &Recording) -> PathBuf {
     let memory = Path::new("/dev/shm");

@@ -1,10 +1,10 @@
-//! Further recordings of the work, in each of which plumb chooses what the file system writes back and when,
-//! as the kernel might have.
+//! Further recordings of the work, in which plumb chooses what the file system writes back and when, within
+//! what the kernel may do.
 //!
-//! A recording shows one order of writeback. The first is as the kernel ordered it. Then come those in which
-//! each change is written back at once, those in which nothing is before one of the sync calls and each
-//! change at once after it, and mixtures that are drawn from the seed. They end with the budget, or with the
-//! first in which a state fails.
+//! One recording shows one order of writeback; the first has the kernel's own. Then follow recordings in
+//! which each change is written back at once, recordings in which nothing is written back before one of the
+//! sync calls and each change at once after it, and random mixtures from the seed. The budget ends them, or
+//! the first recording with a failing state.
 
 use plumb_block::{Nanos, in_one_line};
 use plumb_report::document::ProofDocument;
@@ -19,16 +19,17 @@ use crate::explore::Limits;
 use crate::judge::{Judge, JudgeResult};
 use crate::session::{RecordedWork, Trace, record_traced};
 
-/// Number of mixtures unless another number of recordings is wanted.
+/// Default number of mixtures.
 const MIXTURES: u64 = 8;
-/// Largest number of visits in a window of a further recording, so that one does not take the time of all.
+/// Maximum number of visits in a window of a further recording, so that one window does not take the time of
+/// all.
 const VISITS_MAX: u64 = 1 << 13;
-/// Time limit of all further recordings together, in budgets of one exploration.
+/// Time limit of all further recordings together, as a multiple of the budget of one exploration.
 const BUDGETS: u64 = 3;
 
 impl Request<'_> {
-    /// Records the work again with writeback chosen, and adds the results to the document, until the budget
-    /// is used up or a state fails. Returns true if one fails: it is in the document with its change.
+    /// Records the work again with chosen writeback, and adds the results to the document, until the budget
+    /// is used up or a state fails. Returns true if a state fails: it is in the document with its change.
     pub(super) fn put_recordings(&self, document: &mut ProofDocument) -> Result<bool> {
         let Some(again) = self.again else { return Ok(false) };
         let Judge { recorded, file_system, seed, clock, .. } = self.judge;
@@ -68,7 +69,7 @@ impl Request<'_> {
             let visits = self.judge.limits.visits.min(VISITS_MAX);
             let limits = Limits { states, visits, ..self.judge.limits };
             let rest = until.since(clock.now());
-            // The pace of whole recordings tells more than that of the states of one.
+            // The pace of whole recordings gives a better estimate than that of the states of one.
             let each = elapsed.0.checked_div(number - 1).map(Nanos);
             let left = each.map(|each| each.saturating_mul(total + 1 - number).min(rest));
             let watch = |doing: &str, done: Option<ExploreProgress>| {
@@ -94,7 +95,7 @@ impl Request<'_> {
         Ok(false)
     }
 
-    /// Returns the recording with this number as it was kept, or records the work.
+    /// Returns the stored recording with this number, or records the work.
     fn recorded_with(&self, number: u64, again: &Again) -> Result<RecordedWork> {
         if let Some(kept) = self.run.kept_further(number) {
             return Ok(kept);
@@ -104,7 +105,7 @@ impl Request<'_> {
             .map(|(recorded, _)| recorded)
     }
 
-    /// Judges this recording under each profile, fills in the `result`, and adds it. Returns true if a state
+    /// Judges this recording under each profile, and adds `result` to the document. Returns true if a state
     /// fails.
     fn put_recording(
         &self,
@@ -131,7 +132,7 @@ impl Request<'_> {
             }
             result.profiles.push(one);
         }
-        // A recording whose exploration the budget ended counts as not made.
+        // A recording whose exploration was ended by the budget does not count.
         let is_cut_short = self.judge.clock.now() >= until;
         let fails = result.profiles.iter().any(|profile| profile.failing > Some(0));
         if is_cut_short && !fails {
@@ -150,7 +151,7 @@ impl Request<'_> {
     }
 }
 
-/// Returns the results of a recording before any of its states was judged.
+/// Returns the result of a recording before its states are judged.
 fn result_of(number: u64, writeback: Writeback) -> RecordingResult {
     RecordingResult {
         number,

@@ -1,8 +1,8 @@
-//! Power that goes again while what a cut has left is recovered: the check of a state is recorded, cut in
-//! every way, and made again on what is left.
+//! Second power cuts, during the recovery from a first one: the check of a state is recorded, cut at every
+//! moment, and repeated on the states that the cut may leave.
 //!
-//! A state is cut again where its check was intact and wrote to the drive. A check that finds something wrong
-//! in what an earlier check has left whole cannot be made twice: that says nothing about a cut.
+//! A state is cut again if its check was intact and wrote to the drive. A check that fails after an earlier
+//! check without a cut cannot be repeated at all, so it tells nothing about cuts.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,17 +16,17 @@ use crate::explore::Choice;
 use crate::judge::{Judge, JudgeResult};
 use crate::session::RecordedWork;
 
-/// Number of the first recording of a check, far beyond those of the work.
+/// Number of the first recording of a check, far above those of the work.
 const FIRST_NUMBER: u64 = 1_000_000;
 
-/// Number of states that are checked at a time unless another is wanted: few follow from one check, so that
-/// attaching more drives takes longer than it saves.
+/// Default number of states checked in parallel: a check leads to few states, so attaching more drives takes
+/// longer than it saves.
 const WORKERS: usize = 2;
 
-/// Part of a budget that all checks together may take: one in so many.
+/// Divisor of a budget that gives the time for all checks together.
 const BUDGET_PART: u64 = 4;
 
-/// Search for a second cut that ruins what a first one has left.
+/// Search for a second cut that damages the state after a first one.
 struct Search<'r, 'a> {
     request: &'r Request<'a>,
     until: Nanos,
@@ -37,8 +37,8 @@ struct Search<'r, 'a> {
 }
 
 impl Request<'_> {
-    /// Cuts the power during the checks of states that wrote, and adds the result to the document. It
-    /// ends with the first failure, or when a part of another budget is used up.
+    /// Cuts the power during the checks of states that wrote, and adds the result to the document. Ends with
+    /// the first failure, or when its part of the budget is used up.
     pub(super) fn put_recovery(&self, document: &mut ProofDocument, wrote: &[Choice]) -> Result<()> {
         let Judge { file_system, profile, subject, .. } = self.judge;
         let can_be_cut =
@@ -64,12 +64,12 @@ impl Request<'_> {
 }
 
 impl Search<'_, '_> {
-    /// Returns true if no further check is to be cut.
+    /// Returns true if no further check is cut.
     fn is_over(&self) -> bool {
         self.request.is_over_at(self.until) || self.failure.is_some() || self.because.is_some()
     }
 
-    /// Cuts the power during the checks of these states of a recording, for the cut with the number `depth`.
+    /// Cuts the power during the checks of these states of a recording; `depth` is the number of the cut.
     fn cut(&mut self, of: &RecordedWork, choices: &[Choice], depth: u32) -> Result<()> {
         for (number, choice) in choices.iter().enumerate() {
             if self.is_over() {
@@ -129,7 +129,8 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    /// Returns the failure that a cut during this check shows, made small, and keeps the recording of it.
+    /// Returns the failure that a cut during this check causes, with its minimal case, and stores the
+    /// recording of the check.
     fn failure(&self, check: &RecordedWork, judged: &JudgeResult) -> Result<Option<Failure>> {
         let outer = self.request;
         let request = Request {
@@ -162,7 +163,7 @@ impl Search<'_, '_> {
     }
 }
 
-/// Returns the choices in an order in which those of one window do not stand together.
+/// Returns the choices in an order that separates those of one window.
 fn spread(choices: &[Choice]) -> Vec<Choice> {
     let mut counts: HashMap<usize, usize> = HashMap::new();
     let mut ranked: Vec<(usize, &Choice)> = Vec::new();

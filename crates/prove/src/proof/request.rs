@@ -25,33 +25,34 @@ pub(super) const INTERRUPTED: &str = "interrupted";
 pub struct Request<'a> {
     /// Parameters of judging under the first profile.
     pub judge: Judge<'a>,
-    /// Drive profiles, at least one. Windows and failures are reported for the first; for the others only
-    /// whether states fail.
+    /// Drive profiles, at least one. Windows and failures are reported for the first. For the others only the
+    /// existence of failing states is reported.
     pub profiles: &'a [DriveProfile],
-    /// Part of the work to which the cuts are confined, in words such as `in ack:1..ack:2`; `None` for all of
-    /// it.
+    /// Part of the work to which the cuts are restricted, in words such as `in ack:1..ack:2`; `None` for all
+    /// of it.
     pub target: Option<String>,
-    /// Time limit of each exploration of the first recording, and, three times as long, of all further ones.
-    /// The states most likely to fail come first; the coverage says what was not reached.
+    /// Time limit of each exploration of the first recording; all further recordings together have three
+    /// times as long. The states most likely to fail come first, and the coverage tells what was not reached.
     /// `Nanos(u64::MAX)` for no limit.
     pub budget: Nanos,
-    /// Program and options for recording the work again with a sync call that it lacks; `None` if it must not
-    /// run again.
+    /// Program and options to record the work again with an additional sync call; `None` if it must not run
+    /// again.
     pub again: Option<&'a Again>,
-    /// Largest number of further recordings, with writeback chosen; `None` for all that belong to the
-    /// program, and a few mixtures. They need `again`.
+    /// Maximum number of further recordings with chosen writeback; `None` for those tried for every program
+    /// and a few mixtures. They need `again`.
     pub further: Option<u64>,
-    /// Number of cuts, one during the check of what the one before has left: 1 for none during checks.
+    /// Number of successive cuts, each during the check of the state after the previous one: 1 for no cuts
+    /// during checks.
     pub recovery_depth: u32,
-    /// True to look for sync calls that can go, where no state fails.
+    /// True to search for sync calls that can be removed, if no state fails.
     pub needless_syncs: bool,
-    /// True to look for changes that remove the failures.
+    /// True to search for changes that remove the failures.
     pub change: bool,
     /// Environment for the document.
     pub environment: Environment,
-    /// Run directory, which keeps what is found.
+    /// Run directory for the results.
     pub run: &'a ProofRun,
-    /// Receives each step and its progress.
+    /// Callback for steps and progress.
     pub watch: Watch<'a>,
 }
 
@@ -60,7 +61,7 @@ pub struct Request<'a> {
 pub struct Again {
     /// Options of the first recording.
     pub options: RecordOptions,
-    /// Program that does the work in a process of its own, which can be traced. It acknowledges through the
+    /// Program that does the work in a separate process, which can be traced. It acknowledges through the
     /// control file.
     pub program: Program,
     /// Choice of writeback; `None` if the kernel chooses.
@@ -68,7 +69,7 @@ pub struct Again {
 }
 
 impl Again {
-    /// Returns how the work of a recording that was kept can be recorded again; `None` if it cannot be.
+    /// Returns the parameters to record the work of a stored recording again; `None` if that is impossible.
     pub fn new(kept: &KeptRecording, options: RecordOptions) -> Option<Self> {
         let KeptRecording { subject, recorded, .. } = kept;
         // Another run would not be cut at the same place.
@@ -107,22 +108,22 @@ impl Request<'_> {
         self.judge.stop.load(Ordering::Acquire)
     }
 
-    /// Returns true once exploration must stop, or it is `until`.
+    /// Returns true once exploration must stop, or the time is `until`.
     pub(crate) fn is_over_at(&self, until: Nanos) -> bool {
         self.is_over() || self.judge.clock.now() >= until
     }
 
-    /// Returns when so much time from now is used up.
+    /// Returns the time at which a `budget` that begins now is used up.
     pub(crate) fn until(&self, budget: Nanos) -> Nanos {
         self.judge.clock.now().saturating_add(budget)
     }
 
-    /// Tells that a step begins.
+    /// Reports the beginning of a step.
     pub(crate) fn begin(&self, doing: &str) {
         (self.watch)(doing, None);
     }
 
-    /// Judges the states of a recording of the work, this one or a changed one, until the budget is used up.
+    /// Judges the states of a recording of the work, original or changed, until the budget is used up.
     pub(crate) fn explore(
         &self,
         recorded: &RecordedWork,
@@ -131,7 +132,7 @@ impl Request<'_> {
         doing: &str,
     ) -> Result<JudgeResult> {
         self.begin(doing);
-        // The known results are identified by the data read of this recording, so they hold for it alone.
+        // Known results are identified by the reads of this recording, so they hold for it alone.
         let is_kept = std::ptr::eq(recorded, self.judge.recorded) && profile == self.profile();
         let results = self.judge.results.filter(|_| is_kept);
         let (began, until) = (self.judge.clock.now(), self.until(self.budget));

@@ -1,4 +1,4 @@
-//! A program of the user's traced to its end, where it is or over a drive that fails.
+//! Program of the user traced to its end, in the current directory or on a failing drive.
 
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -17,24 +17,24 @@ use crate::error::{Error, ErrorKind, Result, cannot};
 use crate::session::{follow, followed};
 use crate::trace::{Tracer, document_of};
 
-/// Memory that the files of the directory and what is written to them may take where states are explored.
+/// Maximum memory for the files of the directory and the data written to them while states are explored.
 const RECORDING_MAX: Bytes = Bytes::mib(512);
-/// Time limit of exploring the states.
+/// Time limit for the exploration of the states.
 const EXPLORING_MAX: Nanos = Nanos::secs(60);
 
-/// Place of a program that is traced.
+/// Place in which a program is traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TracePlace<'a> {
-    /// The current directory. What the program does beneath the given one counts.
+    /// Current directory. Operations below the given directory count.
     Beneath(&'a Path),
-    /// The current directory, as for [`Beneath`](Self::Beneath); the states that a power cut may leave are
-    /// explored.
+    /// Current directory, as for [`Beneath`](Self::Beneath), with exploration of the states that a power cut
+    /// may leave.
     Explored(&'a Path),
-    /// An empty ext4 file system on a simulated drive whose first write of file data fails.
+    /// Empty ext4 file system on a simulated drive whose first write of file data fails.
     FailingDrive,
 }
 
-/// Runs a program with its arguments to its end, and audits what it does. Its stdout goes to stderr.
+/// Runs a program to its end, and audits its operations. Its stdout goes to stderr.
 ///
 /// # Errors
 /// If it cannot be started or traced, or states could not be judged at all.
@@ -52,7 +52,7 @@ pub fn trace_program(
     }
 }
 
-/// Runs the program, in `directory` if one is given.
+/// Runs the program, in `directory` if that is given.
 fn traced(
     argv: &[String],
     tracer: Tracer,
@@ -65,7 +65,7 @@ fn traced(
     if let Some(directory) = directory {
         command.current_dir(directory);
     }
-    // A group of its own does not get what the terminal reads, but can be ended as a whole.
+    // A separate process group cannot read the terminal, but can be ended as a whole.
     let stdin = if std::io::stdin().is_terminal() { Stdio::null() } else { Stdio::inherit() };
     let mut command = tracer.command(&command);
     command.stdin(stdin).stdout(std::io::stderr());

@@ -1,4 +1,4 @@
-//! States that a power cut may leave of a program that was traced where it is, each compared with what the
+//! States that a power cut may leave of a program traced in place, each compared with the files that the
 //! program had made visible.
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) fn traced_states(
     clock: &dyn Clock,
     budget: Nanos,
 ) -> Result<TraceStates> {
-    // Nothing is run: the states are compared with the moments of the work.
+    // No program is run: states are compared with the moments of the work.
     let subject: Arc<dyn Subject> = Arc::new(Programs {
         run: Program::acknowledging(String::new()),
         check: CheckBy::Moments(None),

@@ -1,4 +1,4 @@
-//! Wording of a proof: the result in one sentence, and what it does not prove.
+//! Wording of a proof: the result in one sentence, and its limits.
 
 use plumb_block::Op;
 use plumb_report::document::ProofDocument;
@@ -17,7 +17,7 @@ const NOT_SEEN: &str = "plumb could not see everything that the program did";
 /// Reason why a program that wrote nothing is not proved.
 const NOTHING_WRITTEN: &str = "nothing was written, so nothing is proved";
 
-/// Returns a document with what is known before anything was explored.
+/// Returns the document before the exploration.
 pub(super) fn initial_document(request: &Request<'_>) -> ProofDocument {
     let recorded = request.judge.recorded;
     ProofDocument {
@@ -41,7 +41,7 @@ pub(super) fn initial_document(request: &Request<'_>) -> ProofDocument {
     }
 }
 
-/// Returns why the recording is not all that the program did, or says nothing.
+/// Returns the reason why the recording is incomplete, or shows nothing.
 fn incomplete_because(recorded: &RecordedWork) -> Option<String> {
     let ended = recorded.ended_because.iter().map(|why| format!("the work ended early: {why}"));
     let more = match recorded.unseen.len() {
@@ -66,11 +66,11 @@ fn is_unwritten(recorded: &RecordedWork) -> bool {
         _ => false,
     };
     let work = recording.events.get(*from..*until).unwrap_or_default();
-    // The facts are of the whole program, the events perhaps of a part of it (`--target`).
+    // The facts cover the whole program, the events perhaps a part of it (`--target`).
     facts.writes == 0 && facts.discards == 0 && !work.iter().any(|(_, event)| is_write(event))
 }
 
-/// Returns why a profile cannot be judged by what was recorded.
+/// Returns the reason why a profile cannot be judged with this recording.
 pub(super) fn not_judged_because(profile: &DriveProfile, facts: &RecordingFacts) -> Option<String> {
     let hides = profile.has_native_fua && facts.attached_by == "loop";
     hides.then(|| {
@@ -80,12 +80,12 @@ pub(super) fn not_judged_because(profile: &DriveProfile, facts: &RecordingFacts)
     })
 }
 
-/// Says what all that was found means.
+/// Sets the conclusion of the document.
 pub(super) fn conclude(document: &mut ProofDocument, request: &Request<'_>) {
     document.model = model(document, &request.judge.recorded.file_system_options);
     let fails = document.profiles.iter().any(|profile| profile.failing > Some(0));
     let fails = fails || !document.failures.is_empty();
-    // A state that fails shows that something was written, even if it never reached the drive.
+    // A failing state shows that something was written, even if it never reached the drive.
     if !fails && is_unwritten(request.judge.recorded) {
         let already = document.incomplete_because.take().filter(|why| !why.starts_with(NOTHING_WRITTEN));
         let already = already.map_or_else(String::new, |why| format!("; {why}"));
@@ -106,7 +106,7 @@ pub(super) fn conclude(document: &mut ProofDocument, request: &Request<'_>) {
     document.headline = headline(document);
 }
 
-/// Returns all that may have hidden a state that fails.
+/// Returns everything that may have hidden a failing state.
 fn not_proved_because(document: &ProofDocument, request: &Request<'_>) -> Vec<String> {
     let mut reasons: Vec<String> = document.incomplete_because.iter().cloned().collect();
     for profile in &document.profiles {
