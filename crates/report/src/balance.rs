@@ -1,19 +1,19 @@
-//! The balance of a load: where the bytes that the application moved came from or went to.
+//! Balance of a load: source or destination of the bytes that the application moved.
 //!
-//! For writes: application bytes = absorbed by overwriting in memory + still dirty + written to the devices.
-//! For reads: application bytes = served from memory + read from the devices. Bytes that are known to be
-//! dirty are taken first: mirrors write every byte several times. The devices may also move more than the
-//! application asked for: journal, metadata, read-ahead, other programs.
+//! For writes: application bytes = overwritten in memory + still dirty + written to the devices. For reads:
+//! application bytes = served from memory + read from the devices. Known dirty bytes are subtracted first,
+//! since mirrors write every byte several times. The devices may also move more than the application
+//! requested: journal, metadata, read-ahead, other programs.
 
 use plumb_measure::FlushesOf;
 
 use crate::document::Sides;
 use crate::quantity::{bytes, percent};
 
-/// The parts of the application's bytes.
+/// Parts of the application's bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Balance {
-    /// True if it is of writes.
+    /// True for writes, false for reads.
     pub write: bool,
     /// Bytes that the application moved.
     pub application: f64,
@@ -23,18 +23,18 @@ pub struct Balance {
     pub dirty: f64,
     /// Bytes that the devices moved for the application.
     pub device: f64,
-    /// Bytes that the devices moved beyond that: journal, metadata, read-ahead, other programs, older dirty
+    /// Bytes that the devices moved in addition: journal, metadata, read-ahead, other programs, older dirty
     /// pages.
     pub beyond: f64,
     /// True if the dirty bytes are known.
     pub dirty_known: bool,
-    /// True if the devices' bytes are those of all programs, and which are the run's own cannot be told.
+    /// True if the devices' bytes include those of all programs, so that the run's own share is unknown.
     pub of_all: bool,
 }
 
 impl Balance {
-    /// Returns the balance of the writes, or the reads, that moved `bytes`; `None` if what the devices moved
-    /// is not known or the application moved nothing.
+    /// Returns the balance of the writes or reads that moved `bytes`; `None` if the devices' bytes are
+    /// unknown, or the application moved nothing.
     pub fn from_sides(write: bool, bytes: u64, sides: &Sides) -> Option<Self> {
         let storage = sides.storage.as_ref()?;
         let whose = storage.attribution.as_ref();
@@ -48,8 +48,8 @@ impl Balance {
         if application <= 0.0 {
             return None;
         }
-        // Mirrors write every byte several times, so what is known to be dirty outranks what the devices
-        // moved.
+        // Mirrors write every byte several times, so the known dirty bytes take precedence over the devices'
+        // bytes.
         let dirty = (dirty_after.unwrap_or(0) as f64).min(application);
         let device = own.map_or(moved, |own| moved.min(own as f64)).min(application - dirty);
         Some(Self {
@@ -69,8 +69,7 @@ impl Balance {
         self.device / self.application
     }
 
-    /// Returns the parts with what they are, largest meaning first: memory, dirty, device. Empty parts are
-    /// left out.
+    /// Returns the parts with their names, in the order memory, dirty, device. Empty parts are left out.
     pub fn parts(&self) -> Vec<(&'static str, f64, String)> {
         let memory = match (self.write, self.dirty_known) {
             (true, true) => "overwritten in memory",
@@ -95,7 +94,7 @@ impl Balance {
         .collect()
     }
 
-    /// Describes the only part of a balance that has one part.
+    /// Describes a balance with a single part.
     fn only(&self) -> &'static str {
         match (self.write, self.device > 0.0, self.dirty > 0.0) {
             (true, true, _) => "written to the devices",
@@ -106,7 +105,7 @@ impl Balance {
         }
     }
 
-    /// Returns the arithmetic in words, with a conclusion.
+    /// Returns the calculation in words, with a conclusion.
     pub fn sentence(&self) -> String {
         let parts: Vec<String> = self.parts().into_iter().map(|(_, _, text)| text).collect();
         let verb = if self.write { "written" } else { "read" };

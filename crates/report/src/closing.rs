@@ -1,5 +1,5 @@
-//! A run directory while what it records goes on, and its end: its document, the page of that, and how the
-//! run ended.
+//! Run directory of an ongoing measurement, and its completion: the document, its page, and the way in which
+//! the run ended.
 
 use std::path::Path;
 
@@ -11,11 +11,11 @@ use crate::format::Format;
 use crate::render::{RenderInput, render};
 use crate::terminal::Style;
 
-/// The run directory of what goes on also where it cannot be written: that is tried again, and the end says
-/// what came of it.
+/// Run directory of an ongoing measurement, which continues if the directory cannot be written. Writes are
+/// tried again, and the end reports the result.
 #[derive(Debug)]
 pub struct Record {
-    /// None where nothing is kept.
+    /// Run directory; `None` if nothing is recorded.
     directory: Option<RunDirectory>,
     /// True if the last attempt failed.
     fails: bool,
@@ -27,7 +27,7 @@ impl Record {
         Self { directory, fails: false }
     }
 
-    /// Returns where it is; `None` if nothing is kept.
+    /// Returns the path of the run directory; `None` if nothing is recorded.
     pub fn path(&self) -> Option<&Path> {
         self.directory.as_ref().map(RunDirectory::path)
     }
@@ -37,7 +37,7 @@ impl Record {
         Some(self.path()?.display().to_string())
     }
 
-    /// Does `write`, if anything is kept. What is to be told at once if that fails and the attempt before did
+    /// Calls `write` if there is a directory. Returns a message if that fails and the previous attempt did
     /// not.
     pub fn attempt(
         &mut self,
@@ -49,23 +49,24 @@ impl Record {
         Some(format!("{}; the measurement continues, and plumb tries again", in_one_line(&error)))
     }
 
-    /// Returns the directory itself; `None` if nothing is kept.
+    /// Returns the run directory; `None` if nothing is recorded.
     pub const fn directory(&mut self) -> Option<&mut RunDirectory> {
         self.directory.as_mut()
     }
 
-    /// Gives it up: nothing was measured.
+    /// Removes the run directory, since nothing was measured.
     ///
     /// # Errors
-    /// The file system's.
+    /// Those of the file system.
     pub fn abandon(self) -> plumb_measure::Result<()> {
         self.directory.map_or(Ok(()), RunDirectory::abandon)
     }
 
-    /// Writes `document` and its page, and closes the directory; `reason` says why the run is not whole.
+    /// Writes `document` and its page, and closes the directory. `reason` is given if the run is not
+    /// complete.
     ///
     /// # Errors
-    /// The file system's.
+    /// Those of the file system.
     pub fn close<'a, D: Serialize>(
         self,
         document: &'a D,
@@ -77,7 +78,7 @@ impl Record {
     {
         let Some(directory) = self.directory else { return Ok(()) };
         directory.write_result(document)?;
-        // A page that cannot be made of a document can be made of it later, by `plumb report`.
+        // Without its page the document is complete: `plumb report` can render it later.
         let page = render(document, Format::Html, Style::PLAIN).unwrap_or_default();
         directory.write_file(Format::Html.file_name(), page.as_bytes())?;
         directory.finish(reason, ended_at).map(drop)

@@ -1,4 +1,4 @@
-//! A comparison in words and tables, which every format sets in its own way. All of it is printable.
+//! Outline of a comparison, for all formats. All text in it is printable.
 
 use std::collections::BTreeSet;
 
@@ -15,14 +15,14 @@ use crate::quantity::{
 };
 use crate::terminal::{Cell, Ink, Table};
 
-/// Note that every report of interleaved blocks gives beside its result.
+/// Note in every report of interleaved blocks.
 const HOLDS_FOR: &str = "The unit is the block: each block gives one value, and a ratio compares blocks of \
                          the same round. The interval holds the ratios that a permutation test, over the \
                          orders that could have been drawn, does not reject. A ratio that lies further from \
                          the others than the pilot rounds lay from each other counts as one at that \
                          distance.";
 
-/// Note that replaces [`HOLDS_FOR`] where the levels ran at the same time.
+/// Note that replaces [`HOLDS_FOR`] if the levels ran at the same time.
 const HOLDS_FOR_TOGETHER: &str = "The unit is the block, and a ratio compares the blocks of one round, \
                                   which ran at the same time and compete for what they share. The interval \
                                   holds the ratios that a permutation test does not reject, where either \
@@ -77,8 +77,8 @@ fn sections(document: &ComparisonDocument) -> Vec<Section> {
     sections
 }
 
-/// Returns the interim results while more blocks are to come: the median of each level, and for each
-/// difference the sentence of its outcome.
+/// Returns the interim results while more blocks follow: the median of each level, and the sentence of the
+/// outcome of each difference.
 pub fn standing(document: &ComparisonDocument) -> Vec<String> {
     let figure = &document.figure;
     let median = |level: &crate::document::comparison::LevelResult| {
@@ -147,7 +147,7 @@ fn label(document: &ComparisonDocument) -> &'static str {
     }
 }
 
-/// Returns true if more of a figure is better: of a rate, but not of a time.
+/// Returns true if higher values of the figure are better, as for a rate.
 pub fn is_rate(figure: &str) -> bool {
     matches!(figure, "iops" | "bytes-per-second" | "transactions")
 }
@@ -177,11 +177,11 @@ pub fn main_term(terms: &[Term]) -> Option<&Term> {
     shared.max_by(|one, two| one.1.total_cmp(&two.1)).map(|(term, _)| term)
 }
 
-/// Returns the term that makes most of a difference between rates, in words.
+/// Returns the term that contributes most to a difference between rates, in words.
 fn main_cause(document: &ComparisonDocument) -> Option<String> {
     let main = main_term(&document.contrast.explanation)?;
-    // The terms are of the time between operations, which for a profile are its transactions. They explain no
-    // difference of another figure, nor more bytes in fewer operations.
+    // The terms refer to the time between operations, or between transactions for a profile. They explain
+    // neither other figures nor more bytes in fewer operations.
     let contrast = &document.contrast;
     let operations = contrast.ratios.get("transactions").or_else(|| contrast.ratios.get("iops"));
     let slower = operations.map(|ratio| ratio.median < 1.0);
@@ -214,7 +214,7 @@ fn meaning(document: &ComparisonDocument) -> String {
     meaning.join(" ")
 }
 
-/// Returns the ratio that decides.
+/// Returns the ratio of the figure that decides.
 fn ratio_figure(document: &ComparisonDocument) -> Figure {
     let contrast = &document.contrast;
     let (compared, against) = (printable(&contrast.compared), printable(&contrast.against));
@@ -360,7 +360,7 @@ fn how_sure(document: &ComparisonDocument) -> Vec<String> {
         lines.push("No round that counts was run: the levels are not judged.".to_owned());
         return lines;
     }
-    // A forecast says the same of the rounds that were to come.
+    // A forecast uses the same words for the rounds to come.
     let measured = match predicted {
         Some(_) => format!(", from the {} measured", counted(document.blocks, "round")),
         None => String::new(),

@@ -1,5 +1,5 @@
-//! Distributions of durations side by side, a row for each range of times: which part of a sync's time is the
-//! device's shows where both stand.
+//! Table of distributions of durations side by side, with a row for each range of times. It shows which part
+//! of the time of syncs is that of the device.
 
 use std::iter::successors;
 
@@ -7,7 +7,7 @@ use crate::document::observation::BucketCount;
 use crate::quantity::{count, duration};
 use crate::terminal::{Cell, Side, Table};
 
-/// Columns of the longest bar.
+/// Length of the longest bar, in columns.
 const BAR: u64 = 6;
 
 /// Durations of one kind of operation.
@@ -18,12 +18,12 @@ pub(crate) struct Distribution<'a> {
     pub(crate) buckets: &'a [BucketCount],
 }
 
-/// Returns the table of those in which something was counted; `None` if nothing was.
+/// Returns the table of the distributions that are not empty; `None` if all are.
 pub(crate) fn table<'a>(all: impl IntoIterator<Item = Distribution<'a>>) -> Option<Table> {
     let all: Vec<_> = all.into_iter().filter(|of| !of.buckets.is_empty()).collect();
     let edges = || all.iter().flat_map(|of| of.buckets).map(|bucket| bucket.up_to);
     let (first, last) = (edges().flatten().reduce(f64::min)?, edges().flatten().reduce(f64::max)?);
-    // Each edge is twice the one before.
+    // Each edge is twice the previous one.
     let rows = successors(Some(first), |edge| (*edge < last).then_some(edge * 2.0)).map(Some);
     let beyond = edges().any(|edge| edge.is_none()).then_some(None);
     let head = all.iter().flat_map(|of| [(of.name.as_str(), Side::Right), ("", Side::Left)]);
@@ -41,7 +41,7 @@ pub(crate) fn table<'a>(all: impl IntoIterator<Item = Distribution<'a>>) -> Opti
     Some(table)
 }
 
-/// Returns a bar whose length is that of a count beside the largest one; any count has one.
+/// Returns a bar whose length is proportional to the count. Every count above 0 has a bar.
 fn bar(count: u64, most: u64) -> String {
     let halves = (u128::from(count) * u128::from(BAR * 2)).div_ceil(u128::from(most.max(1))) as usize;
     format!("{}{}", "█".repeat(halves / 2), "▌".repeat(halves % 2))

@@ -1,5 +1,4 @@
-//! Loss that a power cut would cause, in words and tables, which every format sets in its own way. All of it
-//! is printable.
+//! Outline of the loss that a power cut would cause, for all formats. All text in it is printable.
 
 use plumb_path::exposure::{ExposedPart, Exposure, Holder, ObservedExposure, PartKind};
 use plumb_path::metrics::Metrics;
@@ -11,12 +10,12 @@ use crate::terminal::Table;
 
 /// Title of the section.
 pub(crate) const TITLE: &str = "What a power cut takes now";
-/// Maximum number of processes shown, and of those that are metrics.
+/// Maximum number of processes shown, and of processes with metrics.
 const HOLDERS_MAX: usize = 12;
 /// Maximum number of processes named in the sentence.
 const NAMES_MAX: usize = 3;
 
-/// Returns what a power cut takes as one sentence.
+/// Returns the loss in one sentence.
 pub(crate) fn sentence(of: &Exposure) -> String {
     let amount = match (of.complete, of.bytes_min, of.bytes_max) {
         (true, _, 0) => "takes nothing that was acknowledged".to_owned(),
@@ -77,7 +76,7 @@ const fn what(kind: PartKind) -> &'static str {
     }
 }
 
-/// Returns the parts, who would lose what, and what each figure rests on.
+/// Returns the parts of the loss, the affected processes, and the source of each figure.
 pub(crate) fn items(of: &Exposure) -> Vec<Item> {
     let parts = Table::for_rows(&of.parts)
         .left("layer", |part| printable(&part.layer))
@@ -136,7 +135,7 @@ fn lines(of: &Exposure) -> Vec<String> {
     lines
 }
 
-/// Returns what was seen while a path was watched.
+/// Returns the observations of a watched path.
 pub(crate) fn observed(of: &ObservedExposure, is_alone: bool) -> Vec<Item> {
     let peak = format!(
         "{} readings; the most that was counted at once was {}, {} after the first.",
@@ -148,7 +147,7 @@ pub(crate) fn observed(of: &ObservedExposure, is_alone: bool) -> Vec<Item> {
     target.into_iter().chain(items(&of.now)).chain([Item::Line(peak)]).collect()
 }
 
-/// Adds the metrics of what a power cut would take from each target.
+/// Adds metrics of the loss on each target.
 pub(crate) fn metrics<'a>(out: &mut Metrics, all: &[(&'a str, &'a Exposure)]) {
     let of_each =
         |value: fn(&Exposure) -> f64| all.iter().map(move |(target, of)| ([("target", *target)], value(of)));

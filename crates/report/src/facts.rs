@@ -1,4 +1,4 @@
-//! The figures at the head of a report, and the facts about machine and run at its end.
+//! Figures at the head of a report, and facts about the machine and the run at its end.
 
 use std::path::Path;
 
@@ -18,11 +18,11 @@ use crate::{quantity, wording};
 pub(crate) struct Figure {
     /// Label of the figure.
     pub(crate) label: &'static str,
-    /// The figure.
+    /// Value of the figure.
     pub(crate) value: String,
     /// Unit of the figure.
     pub(crate) unit: String,
-    /// Note that says what to compare the figure with.
+    /// Note to compare the figure with.
     pub(crate) note: String,
 }
 
@@ -49,8 +49,8 @@ pub(crate) struct Fact {
     pub(crate) value: String,
 }
 
-/// Returns the facts of a document: its own first, then where, when and by what it was made, and where it is
-/// kept.
+/// Returns the facts of a document: `own` first, then place, time and version of the measurement, and its run
+/// directory.
 pub(crate) fn facts_of<const N: usize>(
     own: [(&'static str, String); N],
     environment: &Environment,
@@ -68,15 +68,15 @@ pub(crate) fn facts_of<const N: usize>(
     own.into_iter().chain(made).map(fact).collect()
 }
 
-/// Returns the figures that matter most: what a durable write costs and what reaches the storage, or what the
-/// load reached.
+/// Returns the most important figures: the cost of a durable write and the flushes that reach the storage, or
+/// the results of the load.
 pub(crate) fn figures(document: &RunDocument) -> Vec<Figure> {
     let figures = durable_figures(document);
     if figures.is_empty() { load_figures(document) } else { figures }
 }
 
-/// Returns the figures of the method that a log or a database uses, an append and its fdatasync, or else of
-/// the first that was measured; and of direct writes.
+/// Returns the figures of the method that logs and databases use, an append followed by fdatasync, or of the
+/// first measured method; and those of direct writes.
 fn durable_figures(document: &RunDocument) -> Vec<Figure> {
     let mut figures = Vec::new();
     let appended = measured(document).find(|(method, ..)| *method == SyncMethod::AppendFdatasync);
@@ -98,7 +98,7 @@ fn durable_figures(document: &RunDocument) -> Vec<Figure> {
         let per_sync = "Flushes for each sync";
         let of_method = wording::method(method);
         let (label, value, note) = match target.sides.storage.as_ref().and_then(FlushCount::from_storage) {
-            // The flushes of all programs prove nothing about those of these syncs.
+            // Flushes of all programs prove nothing about the flushes of these syncs.
             Some(all) if all.is_of_all() => {
                 ("Flushes meanwhile", quantity::count(all.count), format!("of all programs, {of_method}"))
             }
@@ -111,7 +111,7 @@ fn durable_figures(document: &RunDocument) -> Vec<Figure> {
         };
         figures.push(Figure::new(label, value, "", note));
     }
-    // The load of a check, as distinct from its durable writes.
+    // The load of a check is separate from its durable writes.
     let is_direct = |target: &&RunTarget| {
         document.job_of(target).is_some_and(|job| job.method.is_none() && job.caching == Caching::Direct)
             && document.is_check()
@@ -129,12 +129,12 @@ fn durable_figures(document: &RunDocument) -> Vec<Figure> {
     figures
 }
 
-/// Name of the time of nearly all operations.
+/// Label of the time of nearly all operations.
 pub(crate) const LONGEST: &str = "99 of 100 take at most";
-/// Name of that time where the syncs of writes are not in it.
+/// Label of that time if it does not include the syncs of writes.
 const LONGEST_WITHOUT_SYNCS: &str = "Without their syncs, 99 of 100 take at most";
 
-/// Returns the figure of nearly all operations, or of the slowest if there were too few for that.
+/// Returns the time of nearly all operations, or of the slowest if there were too few.
 fn longest(label: &'static str, latency: &Latency, note: String) -> Figure {
     match (latency.count >= P99_FROM, label) {
         (true, _) => Figure::duration(label, latency.p99, note),
@@ -211,8 +211,8 @@ pub(crate) fn command(document: &RunDocument) -> String {
     }
 }
 
-/// Returns the named places, each once: files by their absolute paths, as far as it is known where they were
-/// named.
+/// Returns the named places, each once. Files have absolute paths if the working directory of the run is
+/// known.
 pub(crate) fn places(document: &RunDocument) -> Vec<String> {
     let directory = document.environment.directory.as_deref();
     let absolute = |name: &str| match directory {
@@ -222,13 +222,12 @@ pub(crate) fn places(document: &RunDocument) -> Vec<String> {
     document.names().into_iter().map(|name| printable(&absolute(name))).collect()
 }
 
-/// Returns true if it is a simulated drive, an export of a server: no file.
+/// Returns true for a name with a scheme, as of a simulated drive or an export of a server.
 fn has_scheme(name: &str) -> bool {
     name.split_once(':').is_some_and(|(scheme, _)| !scheme.contains(['/', '.']) && scheme.len() > 1)
 }
 
-/// Returns the mounts beneath the targets, each once: the file system with where it is mounted, and its
-/// device.
+/// Returns the mounts below the targets, each once: the file system, its mount point and its device.
 fn mounts(document: &RunDocument) -> Vec<String> {
     let mut mounts = Vec::new();
     for layer in document.all_paths().into_iter().flat_map(|path| &path.layers) {
@@ -243,7 +242,7 @@ fn mounts(document: &RunDocument) -> Vec<String> {
     mounts
 }
 
-/// Returns where and how it was measured.
+/// Returns the facts about the place and the conditions of the measurement.
 pub(crate) fn facts(document: &RunDocument) -> Vec<Fact> {
     let environment = &document.environment;
     let unknown = || "not known".to_owned();
@@ -271,7 +270,7 @@ pub(crate) fn facts(document: &RunDocument) -> Vec<Fact> {
     facts
 }
 
-/// Returns how direct requests were submitted, where one way was found for all.
+/// Returns the method by which direct requests were submitted, if it was the same for all.
 fn engine(environment: &Environment) -> Option<String> {
     let engine = environment.engine.as_deref().filter(|engine| !engine.is_empty())?;
     Some(match &environment.engine_because {

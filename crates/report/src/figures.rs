@@ -1,4 +1,4 @@
-//! Parts that the terminal and the page print alike: statistics, the two sides of a load, the head.
+//! Parts common to the terminal and the page: statistics, the two sides of a load, the head.
 
 use plumb_measure::run::TimeseriesRow;
 use plumb_measure::{FlushesOf, Latency, SERIES_BUCKET, StorageSide};
@@ -7,10 +7,10 @@ use plumb_text::printable;
 use crate::document::{Environment, Sides};
 use crate::quantity::{count, counted, duration};
 
-/// A statistic of a latency, in seconds; `None` if it is not known.
+/// Statistic of a latency, in seconds; `None` if unknown.
 type Statistic = fn(&Latency) -> Option<f64>;
 
-/// The statistics in the order in which they are printed.
+/// Statistics in the order of printing.
 pub(crate) const STATISTICS: [(&str, Statistic); 9] = [
     ("mean", |latency| Some(latency.mean)),
     ("std", |latency| Some(latency.std)),
@@ -23,30 +23,31 @@ pub(crate) const STATISTICS: [(&str, Statistic); 9] = [
     ("max", |latency| Some(latency.max)),
 ];
 
-/// Flushes, and whose they are.
+/// Number of flushes, and their attribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FlushCount {
-    /// How many; of a run's own those of its file system's journal are part.
+    /// Number of flushes. A run's own include those of its file system's journal.
     pub(crate) count: u64,
-    /// How they are told from those of other programs.
+    /// Attribution to this run or to all programs.
     pub(crate) of: FlushesOf,
 }
 
 impl FlushCount {
-    /// Returns the flushes of `storage`; `None` where they were not counted. Counts without an attribution
-    /// are the run's own. Where nobody asked for any, they are everybody's.
+    /// Returns the flushes of `storage`; `None` if they were not counted. Counts without an attribution are
+    /// the run's own. If the run requested none, they are those of all programs.
     pub(crate) fn from_storage(storage: &StorageSide) -> Option<Self> {
         let all = storage.flushes?;
         let whose = storage.attribution.as_ref().filter(|_| all > 0);
         let of = whose.map_or(FlushesOf::OwnDevice, |whose| whose.flushes);
         let own = whose.and_then(|whose| whose.own_flushes).filter(|_| of == FlushesOf::Traced);
         let journal = whose.and_then(|whose| whose.journal_flushes).unwrap_or(0);
-        // One traced flush of a volume may be one at each of its disks: no more than these were handed are
-        // seen as it.
+        // One traced flush of a volume may cause one at each of its disks, so the total of the disks is the
+        // limit.
         Some(Self { count: own.map_or(all, |own| own.saturating_add(journal).min(all)), of })
     }
 
-    /// Returns true if they prove nothing about the flushes of this run, except that it had no more.
+    /// Returns true if the flushes include those of other programs, so that the count is only an upper bound
+    /// for this run.
     pub(crate) fn is_of_all(self) -> bool {
         self.of == FlushesOf::AllPrograms
     }
@@ -65,10 +66,10 @@ impl FlushCount {
 /// Number of operations below which the 99th percentile is the maximum.
 pub(crate) const P99_FROM: u64 = 100;
 
-/// Words for where a latency with a schedule begins.
+/// Phrase for latencies that count from the intended start.
 pub(crate) const SINCE_INTENDED: &str = "since the intended start";
 
-/// Returns `half of them within 1 ms, 99 of 100 within 3 ms`, as far as there were enough for that.
+/// Returns `half of them within 1 ms, 99 of 100 within 3 ms`, as far as the number of operations permits.
 pub(crate) fn spread(latency: &Latency) -> String {
     let slowest = duration(latency.max);
     let half = latency.p50.map(|half| format!("half of them within {}", duration(half)));
@@ -82,19 +83,19 @@ pub(crate) fn spread(latency: &Latency) -> String {
     }
 }
 
-/// Writes from which one was taken for every flush. Where flushes are no small part of them, some may have
-/// carried data and were taken with the empty ones, so that this many are the least.
+/// Returns the number of writes after one was subtracted for each flush, since the kernel counts empty
+/// flushes as writes. If there were many flushes, some may have carried data, so the number is a lower bound.
 pub(crate) fn writes_without_flushes(writes: u64, flushes: Option<u64>) -> String {
     let text = count(writes);
     if may_lack(writes, flushes) { format!("at least {text}") } else { text }
 }
 
-/// Returns true if more than a tenth of the writes may be missing.
+/// Returns true if more than a tenth of the writes may be missing after that subtraction.
 pub(crate) fn may_lack(writes: u64, flushes: Option<u64>) -> bool {
     flushes.is_some_and(|flushes| flushes.saturating_mul(10) > writes)
 }
 
-/// One side of a load. What is not known or has no meaning is `None`.
+/// One side of a load. Unknown or meaningless values are `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct SideRow {
     /// `application`, `storage`, or a part of the former.
@@ -102,17 +103,17 @@ pub(crate) struct SideRow {
     /// Operations per second.
     pub(crate) iops: Option<f64>,
     pub(crate) bytes_per_second: Option<f64>,
-    /// Mean bytes of an operation.
+    /// Mean length of an operation, in bytes.
     pub(crate) size: Option<f64>,
-    /// Latency of an operation: since the intended start where there is one.
+    /// Latency of an operation, since the intended start if there is a schedule.
     pub(crate) latency: Option<Latency>,
     pub(crate) flushes: Option<u64>,
     /// True if the storage moved nothing at all.
     pub(crate) zero: bool,
 }
 
-/// Returns the rows of a target: application, each direction if there are several, flushes, storage where it
-/// is known.
+/// Returns the rows of a target: application, each direction if there are several, flushes, and storage if
+/// known.
 pub(crate) fn side_rows(sides: &Sides) -> Vec<SideRow> {
     let application = &sides.application;
     let row = |side, latency| SideRow { side, latency, ..SideRow::default() };
@@ -157,8 +158,7 @@ pub(crate) fn side_rows(sides: &Sides) -> Vec<SideRow> {
     rows
 }
 
-/// Returns the width of a bucket in seconds: what lies between two of them. Long runs are recorded in wider
-/// ones.
+/// Returns the width of a bucket in seconds, which is the distance of two rows. Long runs have wider buckets.
 pub(crate) fn bucket_seconds(rows: &[TimeseriesRow]) -> f64 {
     let width = match rows {
         [first, second, ..] => second.at.as_secs_f64() - first.at.as_secs_f64(),
@@ -167,7 +167,7 @@ pub(crate) fn bucket_seconds(rows: &[TimeseriesRow]) -> f64 {
     if width > 0.0 { width } else { SERIES_BUCKET.as_secs_f64() }
 }
 
-/// Returns the facts beside the target in the head of a report: host and time, where known.
+/// Returns the facts next to the target in the head of a report: host and time, if known.
 pub(crate) fn masthead(environment: &Environment) -> Vec<String> {
     let time = environment.started_at.replace('T', " ").replace('Z', " UTC");
     let kernel = environment.kernel.as_deref().map(|kernel| format!("Linux {kernel}"));

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use crate::document::{RunDocument, Sides};
 
-/// Returns the sample `name`, as it was measured: without verdicts.
+/// Returns the sample `name` without verdicts.
 pub(crate) fn document(name: &str) -> RunDocument {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(format!("{name}.json"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     RunDocument::from_json(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns the sample `name` of a load, as it was measured: without verdicts.
+/// Returns the sample `name` of a load without verdicts.
 pub(crate) fn load(name: &str) -> RunDocument {
     document(&format!("load/{name}"))
 }

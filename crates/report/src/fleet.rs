@@ -1,5 +1,4 @@
-//! The report of many hosts in words and tables, which every format sets in its own way. All of it is
-//! printable.
+//! Outline of a measurement on many hosts, for all formats. All text in it is printable.
 
 use plumb_measure::{ApplicationSide, Latency};
 use plumb_path::Severity;
@@ -44,7 +43,7 @@ fn headline(document: &FleetDocument) -> Headline {
         None if document.level == UNKNOWN => NOT_KNOWN,
         None => "No finding",
     };
-    // The reason of each host stands in a section of its own, once.
+    // The reason of each host is in a section of its own.
     let missing = document.missing().count() as u64;
     let missing = (missing > 0)
         .then(|| format!("{} of {} hosts are missing or incomplete", count(missing), document.hosts.len()));
@@ -105,7 +104,7 @@ fn hosts(document: &FleetDocument) -> Table {
     if document.measured().is_some() { loads(document) } else { answers(document) }
 }
 
-/// Returns each host of a load, and all together.
+/// Returns the table of loads: each host, and all together.
 fn loads(document: &FleetDocument) -> Table {
     let hosts = document.hosts.iter().map(|host| {
         let times = [host.start_late, host.clock_error, host.done_after];
@@ -143,7 +142,7 @@ fn loads(document: &FleetDocument) -> Table {
         .table()
 }
 
-/// Returns each host of another command.
+/// Returns the table of another command: each host.
 fn answers(document: &FleetDocument) -> Table {
     let level = |level: &str| match level {
         "danger" => Cell::inked(Ink::Red, level),
@@ -167,7 +166,7 @@ fn scale(document: &FleetDocument) -> Option<Table> {
         .if_any()
 }
 
-/// Returns how much of what was moved stayed on devices of the hosts themselves; nothing where no host says.
+/// Returns the part of the data that stayed on devices of the hosts themselves; empty if no host reports it.
 fn locality(document: &FleetDocument) -> Vec<String> {
     let is_known = document.hosts.iter().any(|host| host.local.is_some());
     let of = |local: Option<bool>, words: &str| {

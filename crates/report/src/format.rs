@@ -1,4 +1,4 @@
-//! The formats of a report, and which of them there are of each kind of document.
+//! Formats of reports, and the formats of each kind of document.
 
 use std::fmt;
 
@@ -9,21 +9,21 @@ use crate::quantity;
 /// Format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// Text for a terminal.
+    /// Text for the terminal.
     Terminal,
-    /// One page that opens without a network.
+    /// Self-contained HTML page, which loads nothing from a network.
     Html,
-    /// Markdown with tables, for an issue tracker.
+    /// Markdown with tables, for issue trackers.
     Markdown,
-    /// The document itself.
+    /// JSON document.
     Json,
-    /// One row for each figure.
+    /// CSV with one row for each figure.
     Csv,
-    /// Prometheus' text format, for node_exporter's textfile collector.
+    /// Text format of Prometheus, for the textfile collector of node_exporter.
     Prometheus,
-    /// fio's json+ output.
+    /// Format json+ of fio.
     Fio,
-    /// JUnit XML, for a build server.
+    /// JUnit XML, for build servers.
     Junit,
 }
 
@@ -40,12 +40,12 @@ impl Format {
         Self::Junit,
     ];
 
-    /// Returns the name on the command line.
+    /// Returns the name of the format on the command line.
     pub const fn name(self) -> &'static str {
         self.names().0
     }
 
-    /// Returns the name of the file in a run directory.
+    /// Returns the name of the format's file in a run directory.
     pub const fn file_name(self) -> &'static str {
         self.names().1
     }
@@ -70,33 +70,33 @@ impl fmt::Display for Format {
     }
 }
 
-/// Kind of a document, by which it is known before there is one which formats it will have.
+/// Kind of a document, which determines its formats. It is known before the document is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A run of a load, or a check.
+    /// Run of a load or a check.
     Run,
-    /// A proof.
+    /// Proof.
     Proof,
-    /// A comparison.
+    /// Comparison.
     Comparison,
-    /// A study.
+    /// Study.
     Study,
-    /// Many hosts.
+    /// Measurement on many hosts.
     Fleet,
-    /// An observation.
+    /// Observation.
     Observation,
-    /// A survey.
+    /// Survey.
     Survey,
-    /// How something is that is monitored: the caches, the disks.
+    /// Status of something monitored: caches, disks.
     State,
-    /// How something else is, or what a command did.
+    /// Other status, or result of a command.
     Status,
-    /// Events, each told when it happens.
+    /// Stream of events.
     Events,
 }
 
 impl Kind {
-    /// Returns the formats of such a document.
+    /// Returns the formats of this kind of document.
     pub const fn formats(self) -> &'static [Format] {
         use Format::{Csv, Fio, Html, Json, Junit, Markdown, Prometheus, Terminal};
         match self {
@@ -110,19 +110,19 @@ impl Kind {
         }
     }
 
-    /// Checks that there is such a format of it.
+    /// Checks that this kind of document has the format.
     ///
     /// # Errors
-    /// [`NoSuchFormat`], which names the formats that there are.
+    /// [`NoSuchFormat`], which lists the available formats.
     pub fn check(self, format: Format) -> Result<Format, NoSuchFormat> {
         let typed = || format.name().to_owned();
         self.formats().contains(&format).then_some(format).ok_or_else(|| NoSuchFormat::new(typed(), self))
     }
 
-    /// Returns the format of it that is called so.
+    /// Returns the format with the name `typed`.
     ///
     /// # Errors
-    /// [`NoSuchFormat`], as [`check`](Self::check).
+    /// [`NoSuchFormat`], as for [`check`](Self::check).
     pub fn format(self, typed: &str) -> Result<Format, NoSuchFormat> {
         let name = typed.trim().to_ascii_lowercase();
         let format = match name.as_str() {
@@ -154,7 +154,7 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{typed}` is not a format of {}: {}", of.words(), self.remedy())]
 pub struct NoSuchFormat {
-    /// Name that was typed.
+    /// Name that the user typed.
     typed: String,
     /// Kind of the document.
     of: Kind,
@@ -165,7 +165,7 @@ impl NoSuchFormat {
         Self { typed, of }
     }
 
-    /// Returns the format of the document that was probably meant, and all that there are.
+    /// Returns the format that was probably meant, and all available formats.
     fn remedy(&self) -> String {
         let names: Vec<&str> = self.of.formats().iter().map(|format| format.name()).collect();
         let near = nearest(&self.typed.to_ascii_lowercase(), names.iter().copied());

@@ -1,4 +1,4 @@
-//! The verdict in one sentence: the worst finding first, then what it means for a write.
+//! The result of a run in one sentence: the worst finding, and its meaning for a write.
 
 use plumb_measure::Latency;
 use plumb_path::{Finding, Severity, Survey, WritePath};
@@ -10,35 +10,35 @@ use crate::levels;
 use crate::quantity::{count, duration, mebibytes, rate};
 use crate::{rules, wording};
 
-/// Result that a reader should know if nothing else is read.
+/// Most important result of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Headline {
-    /// The severity of the worst finding above info; `None` if there is none.
+    /// Severity of the worst finding above info; `None` without one.
     pub severity: Option<Severity>,
-    /// `Danger`, `Warning`, `No finding`, `Not known`, `Not complete`, `Not measured`: the outcomes of
-    /// docs/OUTCOMES.md.
+    /// Outcome as in docs/OUTCOMES.md: `Danger`, `Warning`, `No finding`, `Not known`, `Not complete` or `Not
+    /// measured`.
     pub label: &'static str,
-    /// The worst finding's sentence; without one, why the run is not complete, or what it has to say: what an
-    /// fsync reaches for a check, what was reached for a load.
+    /// Sentence of the worst finding. Without one: the reason why the run is not complete, or its result,
+    /// which is where an fsync ends for a check, and the achieved rate for a load.
     pub verdict: String,
-    /// Meaning of the verdict, what was counted, what is not known, and how many more findings there are.
+    /// Meaning of the verdict, counts, unknown facts, and the number of further findings.
     pub meaning: String,
-    /// Sentence that names the quality problems of the figures, or says that none was found; part of
-    /// `meaning`. Empty if nothing was measured.
+    /// Sentence with the quality problems of the figures, or that none was found; part of `meaning`. Empty if
+    /// nothing was measured.
     pub quality: String,
-    /// Reason why the run is not complete, if it is not and the verdict says something else.
+    /// Reason why the run is not complete, unless the verdict states it.
     pub incomplete: Option<String>,
 }
 
 impl Headline {
-    /// Returns it in one line, with the rule that decided it.
+    /// Returns the headline in one line, with the rule that decided it.
     pub fn line(&self, document: &RunDocument) -> String {
         let worst = document.verdicts.iter().find(|finding| Some(finding.severity) == self.severity);
         let rule = worst.map_or_else(String::new, |finding| format!(" [{}]", finding.id));
         format!("{}: {}{rule}", self.label.to_uppercase(), printable(&self.verdict))
     }
 
-    /// Returns the headline of `document`, made from its verdicts.
+    /// Returns the headline of `document` according to its verdicts.
     pub fn new(document: &RunDocument) -> Self {
         let serious: Vec<&Finding> =
             document.verdicts.iter().filter(|finding| finding.severity > Severity::Info).collect();
@@ -60,7 +60,7 @@ impl Headline {
             }
             (None, Some(why)) if measured => ("Not complete", why.clone(), vec![gist]),
             (None, Some(why)) => {
-                // Nothing was reached; what an fsync is worth is known all the same.
+                // Nothing was measured, but the meaning of an fsync is known.
                 let known = Some(gist).filter(|_| document.is_check());
                 (NOT_MEASURED, why.clone(), known.into_iter().collect())
             }
@@ -94,16 +94,16 @@ impl Headline {
         Self { severity: worst, label, verdict, meaning: meaning.join(" "), quality, incomplete }
     }
 
-    /// Returns the headline of how something is, which was not judged.
+    /// Returns the headline of a status, which is not judged.
     pub(crate) fn of_state(verdict: &str) -> Self {
         Self { label: "Status", verdict: sentence(verdict), ..Self::default() }
     }
 
-    /// Returns the headline of a path that was surveyed, as a check of it has it: the worst finding, or
-    /// what an fsync reaches.
+    /// Returns the headline of a surveyed path, as for a check of it: the worst finding, or where an fsync
+    /// ends.
     pub fn of_path(path: &WritePath) -> Self {
         let serious = path.findings.iter().filter(|finding| finding.severity > Severity::Info);
-        // Reversed, since max_by_key returns the last of several equal ones.
+        // Reversed, since max_by_key returns the last of equal elements.
         let worst = serious.rev().max_by_key(|finding| finding.severity);
         let severity = worst.map(|finding| finding.severity);
         let (label, verdict) = match worst {
@@ -117,7 +117,8 @@ impl Headline {
         Self { severity, label, meaning, ..Self::of_state(&verdict) }
     }
 
-    /// Returns the headline of a survey: that of its worst path, or on how many an fsync makes data durable.
+    /// Returns the headline of a survey: that of its worst path, or the number of paths on which an fsync
+    /// makes data durable.
     pub fn of_survey(survey: &Survey) -> Self {
         if let [path] = &survey.paths[..] {
             return Self::of_path(path);
@@ -135,7 +136,7 @@ impl Headline {
         }
     }
 
-    /// Returns the level of a document with this headline and these findings.
+    /// Returns the `level` for the document, from this headline and the findings.
     pub fn level(&self, findings: &[Finding]) -> &'static str {
         match findings.iter().map(|finding| finding.severity).max() {
             _ if self.is_not_known() => UNKNOWN,
@@ -149,13 +150,12 @@ impl Headline {
         self.severity.map_or("none", Severity::word)
     }
 
-    /// Returns whether of a path nothing can be said.
+    /// Returns true if the path tells nothing about durability.
     pub fn is_not_known(&self) -> bool {
         self.label == NOT_KNOWN
     }
 
-    /// Returns the sentence as documents have it, which have no label beside it: that nothing is known stands
-    /// first.
+    /// Returns the sentence for documents, which show no label: an unknown outcome is stated first.
     pub fn in_document(&self) -> String {
         match self.is_not_known() {
             true => format!("{}: {}", NOT_KNOWN.to_uppercase(), self.verdict),
@@ -164,18 +164,18 @@ impl Headline {
     }
 }
 
-/// The outcome of a run in which nothing was reached.
+/// Outcome of a run that measured nothing.
 const NOT_MEASURED: &str = "Not measured";
-/// The outcome of a path of which nothing can be said; its level in documents is [`UNKNOWN`].
+/// Outcome of a path that tells nothing about durability. Its level in documents is [`UNKNOWN`].
 pub(crate) const NOT_KNOWN: &str = "Not known";
-/// The level of a document whose outcome is that nothing is known.
+/// Level of a document whose outcome is unknown.
 pub const UNKNOWN: &str = "unknown";
 
-/// Returns why nothing can be said of what a sync is worth where this run wrote, and what would make it
-/// known; `None` if something can be said, or nothing was written.
+/// Returns why the effect of a sync on the written targets is unknown, with a remedy; `None` if it is known,
+/// or nothing was written.
 fn not_known(document: &RunDocument) -> Option<String> {
     let counts = |target: &&RunTarget| match document.is_check() {
-        // A phase that the place does not support was not run, and its path was not looked at.
+        // A phase that the place does not support was not run, and has no surveyed path.
         true => target.sides.application.operations > 0,
         false => target.sides.may_have_written(),
     };
@@ -187,7 +187,7 @@ fn not_known(document: &RunDocument) -> Option<String> {
     }
 }
 
-/// Says of a load whose path is not known why that is, and what would make it known.
+/// Returns why the path of a load is unknown, with a remedy.
 fn without_path(document: &RunDocument) -> String {
     let why = match (&document.imported_from, &document.path_unknown_because) {
         (Some(from), _) => format!("{from}, does not describe the place"),
@@ -209,13 +209,13 @@ fn is_measured(document: &RunDocument) -> bool {
     transactions || document.targets.iter().any(|target| target.sides.application.operations > 0)
 }
 
-/// Returns why what was done is not complete; `None` if it is.
+/// Returns the reason why a run is not complete; `None` if it is.
 pub(crate) fn incomplete(complete: bool, because: Option<&str>) -> Option<String> {
     let why = because.map(str::trim).filter(|why| !why.is_empty());
     (!complete).then(|| capital(&sentence(why.unwrap_or("it did not run to its end"))))
 }
 
-/// Describes how far an fsync reaches, as far as can be seen.
+/// Describes how far an fsync reaches on the visible path.
 fn reach(document: &RunDocument) -> String {
     document.path.as_ref().map_or_else(|| SURVEY_ELSEWHERE.to_owned(), levels::reach)
 }
@@ -252,8 +252,8 @@ fn summary(document: &RunDocument) -> String {
     )
 }
 
-/// Returns the times of operations that took `latency`, whether the wait for their start is in them, and
-/// whether their syncs are.
+/// Describes the times of operations with `latency`, and whether they include the wait for the start and the
+/// syncs.
 fn times(total: &Sides, latency: &Latency) -> String {
     let since = match total.service_time() {
         Some(_) => format!("{SINCE_INTENDED}, waiting included: "),
@@ -274,7 +274,7 @@ fn times_of(total: &Sides, latency: &Latency) -> String {
     }
 }
 
-/// Returns the syncs and what became of them: in a check those of each method, elsewhere all.
+/// Describes the syncs and their flushes: of each method for a check, otherwise of all.
 fn counted(document: &RunDocument) -> Option<String> {
     if document.is_check() {
         return counted_by_method(document);
@@ -288,8 +288,7 @@ fn counted(document: &RunDocument) -> Option<String> {
     Some(seen_as(&asked, flushes))
 }
 
-/// Returns the durable writes of each method of a check, and what became of them; `None` if no flush was
-/// counted.
+/// Describes the durable writes of each method of a check and their flushes; `None` if no flush was counted.
 fn counted_by_method(document: &RunDocument) -> Option<String> {
     let of_method = |target: &RunTarget| {
         let method = wording::method(document.job_of(target)?.method?);
@@ -312,8 +311,8 @@ fn counted_by_method(document: &RunDocument) -> Option<String> {
     Some(format!("{}{}.", first.trim_end_matches('.'), others.collect::<String>()))
 }
 
-/// Returns what was to be made durable, each with how many: syncs, writes with O_DSYNC, writes that a mount
-/// option or an attribute of the file flushes.
+/// Returns the requests for durability with their numbers: syncs, writes with O_DSYNC, and writes that a
+/// mount option or a file attribute makes synchronous.
 fn asked(document: &RunDocument) -> Vec<(u64, &'static str)> {
     let writes = |wanted: &dyn Fn(&RunTarget, &RunJob) -> Option<u64>| {
         let each = document.targets.iter().filter_map(|target| wanted(target, document.job_of(target)?));
@@ -340,7 +339,7 @@ fn asked(document: &RunDocument) -> Vec<(u64, &'static str)> {
 }
 
 /// Returns `200 syncs and 300 writes with O_DSYNC or FUA were seen as 500 flushes at the devices.` Flushes of
-/// all programs are a bound: the run had no more.
+/// all programs are an upper bound.
 fn seen_as(asked: &[(u64, &str)], flushes: Option<FlushCount>) -> String {
     let asked: Vec<String> =
         asked.iter().map(|(number, what)| format!("{} {what}", count(*number))).collect();
@@ -355,7 +354,7 @@ fn seen_as(asked: &[(u64, &str)], flushes: Option<FlushCount>) -> String {
     }
 }
 
-/// Describes what writes are worth if nobody requested that they be flushed.
+/// Describes the durability of writes for which no flush was requested.
 fn unsynced(document: &RunDocument, flushes: Option<FlushCount>) -> String {
     let wrote = document.targets.iter().filter(|target| target.sides.write.ios > 0);
     let at: Option<Vec<&str>> = wrote
@@ -383,8 +382,8 @@ fn unsynced(document: &RunDocument, flushes: Option<FlushCount>) -> String {
     }
 }
 
-/// Describes what spoils the figures, in a few words from each verdict about their quality. The cached loads
-/// of a check are there to be compared with the others.
+/// Describes the quality problems of the figures in a few words from each verdict. Cached loads of a check
+/// are left out: they only serve for comparison.
 fn quality(document: &RunDocument) -> String {
     let spoils = |finding: &Finding| {
         let expected = document.is_check() && finding.id == "page-cache";
@@ -402,11 +401,11 @@ fn quality(document: &RunDocument) -> String {
     }
 }
 
-/// Rules that find others at work on the machine or its devices.
+/// Rules that detect other activity on the machine or its devices.
 const BUSY: [&str; 2] = ["device-shared-with-others", "steal"];
 
-/// Returns what others did on the machine while the figures behind `verdicts` were measured; `None` if no
-/// rule found any.
+/// Returns the activity of others on the machine while the figures behind `verdicts` were measured; `None` if
+/// no rule found any.
 pub fn machine_busy(verdicts: &[Finding]) -> Option<String> {
     let found = verdicts.iter().filter(|finding| BUSY.contains(&finding.id.as_str()));
     let mut words: Vec<&str> =
@@ -416,7 +415,7 @@ pub fn machine_busy(verdicts: &[Finding]) -> Option<String> {
     (!words.is_empty()).then(|| format!("the machine was busy: {}", words.join(", ")))
 }
 
-/// Returns whether a latency is known of anything that was measured.
+/// Returns true if a latency was measured.
 fn has_latencies(document: &RunDocument) -> bool {
     let done = document.transactions.as_ref().and_then(|done| done.latency);
     let targets = document.targets.iter().map(|target| &target.sides);
@@ -427,8 +426,7 @@ fn unknown(path: &WritePath) -> Option<String> {
     let why = path.unknown_below.as_deref()?.trim();
     (!why.is_empty()).then(|| capital(&sentence(why)))
 }
-/// Returns the text with a capital at its start, unless it begins with the name of something: `write-direct`,
-/// `/srv`.
+/// Returns the text with an initial capital, unless it begins with a name such as `write-direct` or `/srv`.
 pub(crate) fn capital(text: &str) -> String {
     let first = text.split(' ').next().unwrap_or_default().trim_end_matches([',', '.']);
     if first.chars().all(char::is_alphabetic)
@@ -439,7 +437,7 @@ pub(crate) fn capital(text: &str) -> String {
     text.to_owned()
 }
 
-/// Returns the text with a full stop.
+/// Returns the text with a final full stop.
 pub fn sentence(text: &str) -> String {
     let text = text.trim();
     if text.is_empty() || text.ends_with(['.', '!', '?', '…']) {
@@ -581,7 +579,7 @@ mod tests {
         assert!(denied.verdict.contains("permission denied"), "{}", denied.verdict);
     }
 
-    /// Returns a load of one writer on a disk, with a path beneath it.
+    /// Returns a load of one writer on a disk with a path.
     fn load_on(durable_at: plumb_path::DurableAt, options: &[&str]) -> RunDocument {
         let mut document = fixture::load("side-by-side");
         document.targets.remove(0);
@@ -645,7 +643,7 @@ mod tests {
         document.total = sides.clone();
         let (level, headline) = judged(&mut document);
         assert!(level != UNKNOWN && headline.label == "No finding", "{level}: {headline:?}");
-        // Operations of which it is not known whether they were reads.
+        // Operations whose direction is unknown.
         document.targets[0].sides.read.ios = 0;
         assert_eq!(judged(&mut document).0, UNKNOWN);
     }

@@ -1,7 +1,8 @@
-//! `plumb report GUEST --beneath HOST`: a guest's and its host's recordings of the same minutes as one path.
+//! `plumb report GUEST --beneath HOST`: joins recordings of a guest and its host from the same minutes into
+//! one path.
 //!
 //! # Limitations
-//! The clocks of both machines are taken as they are. Counters of the host are of all programs there.
+//! The clocks of both machines are trusted. The counters of the host include all its programs.
 
 use jiff::Timestamp;
 use plumb_block::in_one_line;
@@ -11,10 +12,10 @@ use plumb_text::printable;
 use crate::document::{RunDocument, Sides};
 use crate::quantity::{bytes, count, counted, duration, ratio};
 
-/// Continues what `guest` has recorded by what `host` has.
+/// Extends the path of `guest` with that of `host`.
 ///
 /// # Errors
-/// Why they do not belong together.
+/// The reason why the recordings do not belong together.
 pub fn join(guest: &mut RunDocument, host: &RunDocument) -> Result<(), String> {
     let together = overlap(guest, host)?;
     let machine = host.environment.host.as_deref().map_or_else(|| "the host".to_owned(), printable);
@@ -37,7 +38,7 @@ pub fn join(guest: &mut RunDocument, host: &RunDocument) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns for how many seconds both ran.
+/// Returns the time in seconds during which both ran.
 fn overlap(guest: &RunDocument, host: &RunDocument) -> Result<f64, String> {
     let span = |document: &RunDocument| -> Result<(f64, f64), String> {
         let started_at = &document.environment.started_at;
@@ -45,7 +46,7 @@ fn overlap(guest: &RunDocument, host: &RunDocument) -> Result<f64, String> {
             .parse()
             .map_err(|error| format!("when it was made, `{started_at}`: {}", in_one_line(&error)))?;
         let from = at.as_duration().as_secs_f64();
-        // Preparation before the measurement is not part of any duration.
+        // The duration does not include the preparation before the measurement.
         Ok((from, from + document.duration))
     };
     let ((from, until), (host_from, host_until)) = (span(guest)?, span(host)?);
@@ -60,7 +61,7 @@ fn overlap(guest: &RunDocument, host: &RunDocument) -> Result<f64, String> {
     ))
 }
 
-/// Returns how much of what the guest asked for reached the devices of the host.
+/// Describes the part of the guest's requests that reached the devices of the host.
 fn passed_on(asked: &Sides, above: &StorageSide, below: &StorageSide, machine: &str) -> Vec<String> {
     let requests = |side: &StorageSide| side.reads + side.writes;
     let of = |side: &StorageSide| {

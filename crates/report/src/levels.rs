@@ -1,8 +1,7 @@
-//! A write path as levels: layers of one depth side by side, with what of a flush reaches each.
+//! A write path as levels: layers of equal depth side by side, with the fate of a flush at each.
 //!
-//! Both drawings, on the terminal and in the page, are made from this. Paths from outside may be odd (a layer
-//! that names one below which is not there, a cycle, a name twice); every layer appears exactly once all the
-//! same.
+//! Both drawings, for the terminal and the page, are made from these levels. Imported paths may be malformed
+//! (a link to a missing layer, a cycle, a duplicate name); every layer still appears exactly once.
 
 use std::collections::HashMap;
 
@@ -12,15 +11,15 @@ use crate::document::{FlushMethod, RunDocument, RunTarget};
 use crate::headline::sentence;
 use crate::wording;
 
-/// Number of layers side by side from which equal ones are drawn as one.
+/// Number of equal layers side by side from which they are drawn as one.
 pub const FOLD_ABOVE: usize = 4;
 
-/// Arrival at a layer of a flush that the application requests.
+/// Arrival of an application's flush at a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Arrival {
-    /// Every way down ends above.
+    /// Every way down ends above the layer.
     No,
-    /// Some layer above does not say what it does.
+    /// A layer above does not report whether it forwards flushes.
     Unsure,
     /// The flush arrives.
     Yes,
@@ -35,10 +34,10 @@ pub struct Node {
     pub arrival: Arrival,
 }
 
-/// The path as levels, the application's first.
+/// Path as levels, that of the application first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Levels {
-    /// Nodes side by side, level below level.
+    /// Nodes of each level, from the top.
     pub levels: Vec<Vec<Node>>,
     /// Indices of the layers directly below each layer.
     pub below: Vec<Vec<usize>>,
@@ -81,9 +80,9 @@ impl Levels {
 }
 
 /// Returns the index of the layer that holds a write when its call returns: the first below the application
-/// that may hold acknowledged data, or the lowest one if none may. Where each write is flushed before its
-/// call returns, the layer that makes it durable. `None` if the path takes no writes, or the layer is not
-/// known.
+/// that may hold acknowledged data, or the lowest one if none may. If each write is flushed before its call
+/// returns, it is the layer that makes it durable. `None` if the path takes no writes, or the layer is
+/// unknown.
 pub fn acknowledged_at(path: &WritePath) -> Option<usize> {
     if path.takes_no_writes() {
         return None;
@@ -95,12 +94,12 @@ pub fn acknowledged_at(path: &WritePath) -> Option<usize> {
     held.or_else(|| path.layers.len().checked_sub(1).filter(|last| *last > 0))
 }
 
-/// Verdicts of a measurement that contradict a path by which an fsync makes data durable: flushes that did
-/// not arrive, or times in which nothing can have been made durable.
+/// Verdicts that contradict a path on which an fsync makes data durable: flushes did not arrive, or the times
+/// are too short for durable writes.
 const CONTRADICTIONS: [&str; 4] =
     ["flush-dropped", "flushes-missing", "faster-than-the-platter", "one-of-flush-and-fua"];
 
-/// Returns the verdict by which an fsync in this run did not do what its path says; `None` if none does.
+/// Returns the verdict of this run that contradicts its path; `None` if there is none.
 pub(crate) fn contradiction(document: &RunDocument) -> Option<&Finding> {
     let is_so = |finding: &&Finding| {
         finding.severity > Severity::Info && CONTRADICTIONS.contains(&finding.id.as_str())
@@ -108,8 +107,8 @@ pub(crate) fn contradiction(document: &RunDocument) -> Option<&Finding> {
     document.verdicts.iter().find(is_so)
 }
 
-/// Returns `path` with what was measured in this run: where that contradicts the path, it is not known where
-/// an fsync makes data durable, nor what becomes of a flush at the devices.
+/// Returns `path` corrected by the measurement: if they contradict each other, it is unknown where an fsync
+/// makes data durable, and whether the devices forward a flush.
 pub(crate) fn as_measured(path: &WritePath, document: &RunDocument) -> WritePath {
     let mut measured = path.clone();
     let claimed = path.durable_at.fsync.as_ref();
@@ -129,20 +128,20 @@ pub(crate) fn as_measured(path: &WritePath, document: &RunDocument) -> WritePath
     measured
 }
 
-/// State of data once fsync has returned, as far as it is known.
+/// State of data after fsync has returned, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FsyncState {
     /// The data is durable in this layer.
     Durable(usize),
-    /// The flush ends in a layer, or in memory, although something volatile is held.
+    /// The flush ends in a layer, or in memory, although something volatile holds data.
     Lost,
-    /// Nothing can be written: the path takes no writes.
+    /// The path takes no writes.
     NoWrites,
-    /// The path goes on where this machine cannot see.
+    /// The path continues outside of this machine.
     Unknown,
 }
 
-/// Returns the state of data once fsync has returned, according to the path.
+/// Returns the state of data after fsync has returned, according to the path.
 pub fn synced(path: &WritePath) -> FsyncState {
     if let Some(index) = path.durable_at.fsync.as_deref().and_then(|name| named(path, name)) {
         return FsyncState::Durable(index);
@@ -155,14 +154,13 @@ pub fn synced(path: &WritePath) -> FsyncState {
     }
 }
 
-/// Returns whether nothing can be said of what a sync is worth: no layer where it is durable is known, none
-/// that loses it, and no device that a flush certainly reaches.
+/// Returns true if the effect of a sync is unknown: no layer is known to make data durable or to lose it, and
+/// no device certainly receives a flush.
 pub fn is_unknown(path: &WritePath) -> bool {
     synced(path) == FsyncState::Unknown && reached(path).is_empty()
 }
 
-/// Says of a path of which nothing is known why that is, and what would make it known: the remedy of the
-/// finding that says where the path ends.
+/// Returns why the effect of a sync is unknown, with the remedy of the finding at the end of the path.
 pub fn not_known(path: &WritePath) -> String {
     let why = path.unknown_below.as_deref().unwrap_or("the path ends where it cannot be seen from here");
     let ends = ["remote-storage", "path-ends-unseen", "unknown-below-the-hypervisor", "no-caching-page"];
@@ -176,11 +174,11 @@ pub fn not_known(path: &WritePath) -> String {
     )
 }
 
-/// Says what an fsync reaches, as far as can be seen.
+/// Describes where an fsync ends on the visible path.
 pub fn reach(path: &WritePath) -> String {
     let name = |index: usize| &path.layers[index].name;
     match synced(path) {
-        // The model is known, whatever the drive says.
+        // The behaviour of the model is known, whatever the drive reports.
         FsyncState::Durable(index) if path.layers[index].is_served_drive() => {
             format!(
                 "Once fsync has returned, data here is durable in {}, by the model of that drive.",
@@ -214,19 +212,19 @@ pub fn reach(path: &WritePath) -> String {
     }
 }
 
-/// Returns true if data is lost at a power cut although fsync has returned, as far as the path is known.
+/// Returns true if a power cut loses data after fsync has returned, according to the path.
 pub fn is_lost(path: Option<&WritePath>) -> bool {
     path.is_some_and(|path| synced(path) == FsyncState::Lost)
 }
 
-/// Returns true if the syncs on `target` make nothing durable: those of its path do not, or they were
+/// Returns true if the syncs on `target` make nothing durable: its path loses them, or they were
 /// sync_file_range(2).
 pub(crate) fn loses_synced(document: &RunDocument, target: &RunTarget) -> bool {
     let by_range = document.job_of(target).is_some_and(|job| job.flush == Some(FlushMethod::Range));
     by_range || is_lost(document.path_of(target))
 }
 
-/// Returns what writes to `targets` are called that were synced each.
+/// Returns the name of writes to `targets` that were each synced.
 pub(crate) fn synced_writes<'a>(
     document: &RunDocument,
     targets: impl IntoIterator<Item = &'a RunTarget>,
@@ -235,13 +233,12 @@ pub(crate) fn synced_writes<'a>(
     if lost { "synced writes" } else { "durable writes" }
 }
 
-/// Returns the worst problem of the path: why a flush does not arrive, in one sentence with the remedy.
-/// `None` where the survey found no danger.
+/// Returns the finding that explains why a flush does not arrive; `None` if the survey found no danger.
 pub fn cause(path: &WritePath) -> Option<&Finding> {
     path.findings.iter().find(|finding| finding.severity == Severity::Danger)
 }
 
-/// Returns the names of the lowest layers that can be seen and that a flush reaches; all of them.
+/// Returns the names of all lowest visible layers that a flush reaches.
 pub fn reached(path: &WritePath) -> Vec<&str> {
     let levels = Levels::new(path);
     let seen = |node: &&Node| {
@@ -260,7 +257,7 @@ pub fn reached(path: &WritePath) -> Vec<&str> {
         .collect()
 }
 
-/// Returns the index of the layer of that name.
+/// Returns the index of the layer with this name.
 pub fn named(path: &WritePath, name: &str) -> Option<usize> {
     path.layers.iter().position(|layer| layer.name == name)
 }
@@ -269,7 +266,7 @@ fn looks_equal(a: &Layer, b: &Layer) -> bool {
     (a.kind, a.cache, a.flush, a.fua) == (b.kind, b.cache, b.flush, b.fua)
 }
 
-/// Returns the layers below each layer. Only forward links count, so there is no cycle.
+/// Returns the layers below each layer. Only forward links count, which excludes cycles.
 fn links(layers: &[Layer]) -> Vec<Vec<usize>> {
     let mut index_of = HashMap::new();
     for (index, layer) in layers.iter().enumerate() {
@@ -292,7 +289,7 @@ fn links(layers: &[Layer]) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// Returns the longest way from a layer that has none above.
+/// Returns the depth of each layer: the longest way from a layer without one above.
 fn depths(below: &[Vec<usize>]) -> Vec<usize> {
     let mut depth = vec![0; below.len()];
     for (index, children) in below.iter().enumerate() {

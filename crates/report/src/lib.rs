@@ -1,14 +1,14 @@
-//! The verdict rules and the output formats of a recorded run.
+//! Documents, verdict rules and output formats.
 //!
-//! Everything here is a pure function of a recording; nothing asks a live device. Only [`streams`],
-//! [`progress`] and [`tui::LiveTerminal`] touch a terminal.
+//! Everything here is a pure function of a recording and queries no device. Only [`streams`], [`progress`]
+//! and [`tui::LiveTerminal`] use a terminal.
 //!
-//! - [`document`] is what a run learnt, as plain data: [`RunDocument`], and [`RunRecording`] with what was
-//!   kept beside it.
-//! - [`verdict`] judges a document: what is wrong or worth knowing, each with its evidence and a remedy.
-//! - [`render()`] shows a recording in a [`Format`]: on the terminal, as a page, or for another program.
-//! - [`progress`] and [`tui`] show a load while it runs.
-//! - [`status`] shows how something is (a cache, a drive, a disk), and what a command did.
+//! - [`document`]: the results of a run as plain data. [`RunDocument`], and [`RunRecording`] with the series
+//!   and distributions stored with it.
+//! - [`verdict`]: judges a document. Each verdict has its evidence and a remedy.
+//! - [`render()`]: renders a recording in a [`Format`]: for the terminal, as a page, or for another program.
+//! - [`progress`] and [`tui`]: progress of a running load.
+//! - [`status`]: status of a cache, a drive or a disk, and the results of commands.
 
 pub mod balance;
 mod closing;

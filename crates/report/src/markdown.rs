@@ -1,7 +1,7 @@
-//! A report as Markdown, for an issue tracker or a chat: the verdict, the figures, the path, the verdicts
-//! with their rules, and where it was measured. GitHub's dialect, which has tables.
+//! Report in Markdown (GitHub's dialect, with tables), for issue trackers and chats: the verdict, the
+//! figures, the path, the verdicts with their rules, and the environment.
 //!
-//! Nothing from outside becomes markup, a link or a mention; the same recording always gives the same text.
+//! Nothing from outside becomes markup, a link or a mention. Equal recordings give equal text.
 
 use plumb_path::Finding;
 use plumb_text::printable;
@@ -19,7 +19,7 @@ use crate::terminal::tables::{durable_table, side_table_without};
 use crate::terminal::{Cell, Ink, Side, Table};
 use crate::{levels, sentences, tables};
 
-/// Returns the report of `recording`, ending in a newline. A section that has nothing to say is left out.
+/// Returns the report of `recording`, ended by a newline. Empty sections are left out.
 pub(crate) fn markdown(recording: &RunRecording) -> String {
     let document = &recording.document;
     let names: Vec<String> = document.names().into_iter().map(code).collect();
@@ -37,7 +37,7 @@ pub(crate) fn markdown(recording: &RunRecording) -> String {
     out + &environment(&facts::command(document), &facts)
 }
 
-/// Returns all of a run but its headline, figures and facts, in order.
+/// Returns the sections of a run except headline, figures and facts, in order.
 fn sections(document: &RunDocument) -> Vec<Section> {
     let with_words = |table: Option<Table>, words: &[String]| {
         Item::table(table).into_iter().chain(Item::lines(words)).collect::<Vec<_>>()
@@ -68,7 +68,7 @@ fn sections(document: &RunDocument) -> Vec<Section> {
     sections
 }
 
-/// Returns a report in sections, ending in a newline.
+/// Returns an outline in Markdown, ended by a newline.
 pub(crate) fn outline(of: &Outline<'_>) -> String {
     let mut out = head(&format!("{} {}", of.command, code(of.of)), &of.headline, of.environment);
     out.push_str(&format!("\n## Figures\n\n{}", figures(&of.figures)));
@@ -76,7 +76,7 @@ pub(crate) fn outline(of: &Outline<'_>) -> String {
     out + &environment(&shell_line(&of.environment.argv), &of.facts)
 }
 
-/// Returns a page in sections, ending in a newline.
+/// Returns a page in Markdown, ended by a newline.
 pub(crate) fn page(page: &Page) -> String {
     format!("# {}\n{}", page.title, page.sections.iter().map(section).collect::<String>())
 }
@@ -90,7 +90,7 @@ fn section(section: &Section) -> String {
     let mut items = section.items.iter().peekable();
     while let Some(of) = items.next() {
         out.push_str(&item(of));
-        // A list ends before a table or a paragraph only with an empty line, and so does a table.
+        // Lists and tables need an empty line before a table or a paragraph.
         let is_list = |of: &Item| matches!(of, Item::Line(_) | Item::Remedy(_) | Item::Command(_));
         let goes_on = |next: &&Item| matches!(of, Item::Line(_)) || is_list(of) && is_list(next);
         if items.peek().is_some_and(|next| !goes_on(next)) {
@@ -123,8 +123,7 @@ fn row(row: &Row) -> String {
     }
 }
 
-/// Ends a report with the line by which plumb recognises it as its own when it is to be replaced. It is not
-/// shown.
+/// Appends the invisible line by which plumb recognises its own report before it replaces the file.
 pub(crate) fn ended(report: String) -> String {
     report + "\n<!-- end of a report of plumb -->\n"
 }
@@ -156,7 +155,7 @@ fn figures(figures: &[Figure]) -> String {
     shown.if_any().as_ref().map(table).unwrap_or_default()
 }
 
-/// Returns the path beneath each target.
+/// Returns the path below each target.
 fn paths(document: &RunDocument) -> Vec<Item> {
     let mut items = Vec::new();
     for (targets, path) in document.named_paths() {
@@ -186,7 +185,7 @@ fn verdict(finding: &Finding) -> String {
     out
 }
 
-/// Returns the last section: the command that was run, and facts.
+/// Returns the last section: the command, and facts.
 fn environment(command: &str, facts: &[Fact]) -> String {
     let facts = facts.iter().map(|fact| format!("- {}: {}\n", fact.name, escape(&fact.value)));
     format!("\n## Where and how\n\n    {command}\n\n{}", facts.collect::<String>())
@@ -220,7 +219,7 @@ fn cell(cell: &Cell) -> String {
     }
 }
 
-/// Returns `text` so that all of it is shown as it is, in one line: no markup, no link, no mention.
+/// Returns `text` in one line, escaped so that it contains no markup, link or mention.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in printable(text).chars() {
@@ -229,16 +228,17 @@ fn escape(text: &str) -> String {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
-            // Trackers look for mentions and references in the text that is shown; a comment is not shown.
+            // Trackers look for mentions and references in visible text only, so an empty comment breaks
+            // them.
             '@' | '#' => out.extend([c].into_iter().chain("<!-- -->".chars())),
             _ => out.push(c),
         }
     }
-    // An address would become a link.
+    // A bare address would become a link.
     out.replace("://", ":<!-- -->//").replace("www.", "www<!-- -->.")
 }
 
-/// Returns `text` as code, which holds everything but its own fence.
+/// Returns `text` as code, which may contain anything but its own fence.
 fn code(text: &str) -> String {
     let text = printable(text);
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);

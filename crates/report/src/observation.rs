@@ -1,4 +1,4 @@
-//! An observation in words and tables, which every format sets in its own way. All of it is printable.
+//! Outline of an observation, for all formats. All text in it is printable.
 
 use plumb_measure::Latency;
 use plumb_path::Severity;
@@ -19,13 +19,14 @@ use crate::terminal::Table;
 
 /// Maximum number of sizes shown for a direction.
 const SIZES_MAX: usize = 6;
-/// Cost of recording events, which no counter shows. The figures are of `cargo xtask bench observe`.
+/// Note on the cost of recording events, which no counter shows. The figures come from `cargo xtask bench
+/// observe`.
 const COST: &str = "What the kernel needs to record events comes on top, in the programs that are observed: see `plumb observe --help`.";
-/// Rule of writes that failed after the page cache had taken them.
+/// Rule for writes that failed after the page cache had accepted them.
 const LOST: &str = "writeback-failed";
-/// Maximum number of files shown whose writes failed.
+/// Maximum number of files with failed writes that are shown.
 const FILES_MAX: usize = 20;
-/// Maximum number of callers of syncs shown to everybody.
+/// Maximum number of callers of syncs.
 const CALLERS_MAX: usize = 12;
 
 /// Returns the report of `document`.
@@ -58,13 +59,13 @@ pub(crate) fn outline(document: &ObservationDocument) -> Outline<'_> {
     }
 }
 
-/// Returns what a power cut would take, at the end of the observation.
+/// Returns the loss that a power cut would cause at the end of the observation.
 fn exposed(document: &ObservationDocument) -> Vec<Item> {
     let is_alone = document.exposures.len() == 1;
     document.exposures.iter().flat_map(|of| exposure::observed(of, is_alone)).collect()
 }
 
-/// Returns the files whose writes failed after the page cache had taken them, and what to do.
+/// Returns the files whose writes failed after the page cache had accepted them, and the remedy.
 fn lost(document: &ObservationDocument) -> Vec<Item> {
     let errors: &[WritebackError] = document.writeback_errors.as_deref().unwrap_or_default();
     if errors.is_empty() {
@@ -140,7 +141,7 @@ fn figures(document: &ObservationDocument) -> Vec<Figure> {
     figures
 }
 
-/// Returns the latency that so many do not exceed.
+/// Returns the statistic `of` of a latency, or a dash.
 fn at(latency: Option<Latency>, of: fn(&Latency) -> Option<f64>) -> String {
     or_dash(latency, |latency| duration(of(&latency)))
 }
@@ -161,14 +162,13 @@ fn asked(document: &ObservationDocument) -> Table {
         .table()
 }
 
-/// Returns the longest latency; a lower bound if events were lost.
+/// Returns the maximum latency, which is a lower bound if events were lost.
 fn maximum(document: &ObservationDocument, latency: Option<Latency>) -> String {
     let bound = if document.cost.events_lost > 0 { "≥ " } else { "" };
     or_dash(latency, |latency| format!("{bound}{}", duration(latency.max)))
 }
 
-/// Returns each direction in which a device was asked for something; of a device that was asked for nothing,
-/// its reads.
+/// Returns each direction in which a device received requests. A device without requests has its reads.
 fn directions(
     document: &ObservationDocument,
 ) -> impl Iterator<Item = (&ObservedDevice, &'static str, &ObservedDirection)> {
@@ -179,9 +179,9 @@ fn directions(
     })
 }
 
-/// Returns the distributions of syncs, and of the operations of the device with most requests.
+/// Returns the distributions of syncs, and of the operations of the busiest device.
 fn took(document: &ObservationDocument) -> Vec<Item> {
-    // The first of several that are equally busy, as in the headline.
+    // Reversed: of equally busy devices the first is taken, as in the headline.
     let busiest = document.devices.iter().rev().max_by_key(|device| device.requests());
     let syncs = Distribution { name: "syncs".to_owned(), buckets: &document.sync_latency_buckets };
     let of_device = busiest.into_iter().flat_map(|device| {
@@ -197,7 +197,7 @@ fn took(document: &ObservationDocument) -> Vec<Item> {
         ]
     });
     let table = distribution::table([syncs].into_iter().chain(of_device));
-    // A bar belongs to the count before it.
+    // Each bar belongs to the count before it.
     table.map(|table| Item::Fitting { table, columns_min: 3 }).into_iter().collect()
 }
 
@@ -228,8 +228,8 @@ fn depths(document: &ObservationDocument) -> Table {
         .table()
 }
 
-/// Returns the lines that a live view shows beside rates and times: for each device that received requests,
-/// and for the first callers of syncs.
+/// Returns additional lines of a live view: for each device with requests, and for the first callers of
+/// syncs.
 pub fn standing(devices: &[ObservedDevice], syncs: &[ObservedSync]) -> Vec<String> {
     let device = |device: &ObservedDevice| {
         let transfers = device.transfers();
@@ -263,7 +263,7 @@ pub fn standing(devices: &[ObservedDevice], syncs: &[ObservedSync]) -> Vec<Strin
     asked.chain(syncs.iter().take(CALLERS_MAX).map(sync)).collect()
 }
 
-/// Returns how regular requests came.
+/// Describes the regularity of requests.
 fn came(arrivals: Arrivals) -> String {
     match arrivals.bursts {
         Some(bursts) => format!(
@@ -304,7 +304,7 @@ fn syncs(document: &ObservationDocument, most: usize) -> Vec<Item> {
         return vec![Item::Line(printable(&format!("Not seen: {why}.")))];
     };
     if syncs.is_empty() {
-        // Durable writes, and flushes of io_uring, are no such calls.
+        // Durable writes and flushes of io_uring are not such calls.
         let sum =
             |of: fn(&ObservedDevice) -> Option<u64>| document.devices.iter().map(of).sum::<Option<u64>>();
         let received = |number: Option<u64>, what: &str| Some(counted(number?, what));
@@ -347,8 +347,8 @@ fn syncs(document: &ObservationDocument, most: usize) -> Vec<Item> {
     items
 }
 
-/// Says which durable writes no event names: XFS tells when a sync begins, not when it ends, and btrfs tells
-/// neither.
+/// Names the durable writes without events: XFS has an event for the beginning of a sync but not for its end,
+/// and btrfs has neither.
 fn unseen() -> Item {
     let what = "On XFS and btrfs a write with O_DSYNC or RWF_DSYNC is not listed: it shows only as a flush or FUA \
                 write of the device.";
@@ -402,8 +402,8 @@ fn how(document: &ObservationDocument) -> Vec<String> {
     lines
 }
 
-/// Says that no write failed, or that failures could not be seen; `None` if some failed, which the report
-/// says first.
+/// Returns that no write failed, or that failures were not visible; `None` if some failed, which the report
+/// states first.
 fn failures(document: &ObservationDocument) -> Option<&'static str> {
     match document.writeback_errors.as_deref() {
         Some([]) => Some("No write failed after the page cache had taken it."),

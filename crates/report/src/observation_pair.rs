@@ -1,5 +1,5 @@
-//! Two observations side by side. Each is one value of everything: what differs is told, and never whether it
-//! is more than chance.
+//! Two observations side by side. Each is a single value of every figure, so differences are shown but not
+//! tested for significance.
 
 use std::collections::BTreeMap;
 
@@ -14,65 +14,65 @@ use crate::quantity::{bytes, duration, or_dash, percent, rate, ratio, three_digi
 use crate::status::Sections;
 use crate::terminal::Table;
 
-/// Note on every pair.
+/// Note in every pair.
 const NOT_INTERLEAVED: &str = "Not interleaved: what else changed between the two is in every difference, and one value of each tells no \
     chance from change. `plumb compare A1 A2 --against B1 B2` gives intervals.";
 
 /// Two observations, figure by figure.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ObservationPair {
-    /// [`ObservationPair::SCHEMA`].
+    /// Name and version of the document: [`ObservationPair::SCHEMA`].
     pub schema: String,
-    /// Always false: they were made one after the other.
+    /// Always false: the observations followed one another.
     pub interleaved: bool,
-    /// Note to keep in mind.
+    /// Note on the interpretation.
     pub note: String,
-    /// The figures: of devices and of syncs by process.
+    /// Figures of devices, and of syncs by process.
     pub rows: Vec<PairRow>,
 }
 
-/// A figure of both.
+/// Figure of both observations.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PairRow {
     /// Name of the device, or of the process and its call.
     pub of: String,
     /// Name of the figure.
     pub figure: String,
-    /// In what it is.
+    /// Unit of the values.
     pub unit: PairUnit,
-    /// Before; null if it was not seen.
+    /// Value before; null if there is none.
     pub before: Option<f64>,
-    /// After.
+    /// Value after; null if there is none.
     pub after: Option<f64>,
-    /// After over before; null unless both are above 0.
+    /// Ratio of after to before; null unless both are above 0.
     pub ratio: Option<f64>,
 }
 
-/// In what a figure is.
+/// Unit of a figure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PairUnit {
-    /// For each second.
+    /// Rate per second.
     #[default]
     PerSecond,
     /// Bytes.
     Bytes,
     /// Seconds.
     Seconds,
-    /// A share of 1.
+    /// Share between 0 and 1.
     Share,
-    /// The value is a count.
+    /// Count.
     Count,
 }
 
-/// Figures by what they are of and their name.
+/// Figures by their object and name.
 type Figures = Vec<(String, &'static str, PairUnit, Option<f64>)>;
 
 impl ObservationPair {
-    /// The name of the JSON document.
+    /// Name and version of the document.
     pub const SCHEMA: &str = "plumb/observation-pair/1";
 
-    /// Sets `after` beside `before`.
+    /// Creates the pair of two observations.
     pub fn new(before: &ObservationDocument, after: &ObservationDocument) -> Self {
         let (before, after) = (figures(before), figures(after));
         let same =

@@ -1,8 +1,8 @@
-//! Reports in sections, which every format sets in its own way. All of it is printable but the names of what
-//! it is of and where.
+//! Reports as sections, which every format lays out in its own way. All text in them is printable, except the
+//! names of the measured object and its place.
 //!
-//! An [`Outline`] is of a run: it has a headline, figures, and where and how it was made. A [`Page`] is of
-//! how something is or what a command did, and has sections alone.
+//! An [`Outline`] describes a run: it has a headline, figures, and facts about place and conditions. A
+//! [`Page`] describes a status or the result of a command, and has only sections.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::facts::{Fact, Figure};
 use crate::headline::Headline;
 use crate::terminal::{Cell, Ink, Table};
 
-/// A report of a run.
+/// Report of a run.
 pub(crate) struct Outline<'a> {
     /// Command typed after `plumb`.
     pub(crate) command: &'static str,
@@ -24,17 +24,17 @@ pub(crate) struct Outline<'a> {
     /// The figures that matter most.
     pub(crate) figures: Vec<Figure>,
     pub(crate) sections: Vec<Section>,
-    /// Title that says what the facts are about.
+    /// Title of the facts.
     pub(crate) facts_title: &'static str,
     pub(crate) facts: Vec<Fact>,
     pub(crate) environment: &'a Environment,
     pub(crate) run_directory: Option<&'a str>,
 }
 
-/// A report of how something is, or of what a command did.
+/// Report of a status, or of the result of a command.
 #[derive(Debug, Default)]
 pub struct Page {
-    /// Command that the page is of, for formats with a title: `plumb cache status`.
+    /// Command of the page, for formats with a title: `plumb cache status`.
     pub(crate) title: &'static str,
     /// Summary for the headline of formats that have one.
     pub(crate) summary: Option<String>,
@@ -42,7 +42,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// Adds a section, unless it says nothing.
+    /// Adds a section, unless it is empty.
     pub(crate) fn add(&mut self, title: impl Into<Cow<'static, str>>, items: Vec<Item>) {
         let section = Section::new(title, items);
         if !section.items.is_empty() || !section.title.is_empty() {
@@ -51,35 +51,35 @@ impl Page {
     }
 }
 
-/// A part of the report. One that has nothing to say has no items.
+/// Section of a report. A section without items is left out.
 #[derive(Debug)]
 pub(crate) struct Section {
     pub(crate) title: Cow<'static, str>,
     pub(crate) items: Vec<Item>,
-    /// True if only those want to see it who want to know everything.
+    /// True for a section of details, which the terminal shows only with `--verbose`.
     pub(crate) is_detail: bool,
-    /// True if a page draws its figures, so that its tables are for readers who want to copy them.
+    /// True if the page draws a chart of the section, so that its tables only serve for copying.
     pub(crate) is_charted: bool,
 }
 
 impl Section {
-    /// Creates a section that everybody sees.
+    /// Creates a section that is always shown.
     pub(crate) fn new(title: impl Into<Cow<'static, str>>, items: Vec<Item>) -> Self {
         Self { title: title.into(), items, is_detail: false, is_charted: false }
     }
 
-    /// Marks the part as one for readers who want to know everything.
+    /// Marks the section as a detail, for readers who request everything.
     pub(crate) fn detail(self) -> Self {
         Self { is_detail: true, ..self }
     }
 
-    /// Marks the part as one whose figures a page draws.
+    /// Marks the section as one for which the page draws a chart.
     pub(crate) fn charted(self) -> Self {
         Self { is_charted: true, ..self }
     }
 
-    /// Returns the sentence that the part can be headed by, its title or its first words, and the items that
-    /// are left; `None` if it begins with neither.
+    /// Returns a sentence that can head the section, its title or its first text, and the remaining items;
+    /// `None` if it begins with neither.
     pub(crate) fn gist(&self) -> Option<(&str, &[Item])> {
         match self.items.split_first() {
             _ if !self.title.is_empty() => Some((&self.title, &self.items)),
@@ -89,30 +89,30 @@ impl Section {
     }
 }
 
-/// Element of a part of the report.
+/// Element of a section.
 #[derive(Debug)]
 pub(crate) enum Item {
     Table(Table),
-    /// A table of so many columns that a terminal may be too narrow for it.
+    /// Table with so many columns that a terminal may be too narrow for it.
     Wide(Table),
-    /// A table of which the last columns are left out where lines are too short, down to so many.
+    /// Table whose last columns are left out on short lines, down to `columns_min`.
     Fitting {
         table: Table,
         columns_min: usize,
     },
-    /// List of names, each with its text.
+    /// List of names, each with a text.
     Rows(Vec<Row>),
-    /// A paragraph.
+    /// Paragraph.
     Text(Cell),
-    /// A line of its own.
+    /// Separate line.
     Line(String),
-    /// Remedy that follows from the line before it.
+    /// Remedy for the line before it.
     Remedy(String),
-    /// A command to copy.
+    /// Command to copy.
     Command(String),
-    /// Lines that keep their spaces.
+    /// Preformatted lines.
     Block(String),
-    /// A finding, with the names of what it is about, where that is not plain.
+    /// Finding, with the names of its objects where they are not obvious.
     Finding {
         finding: Finding,
         about: Vec<String>,
@@ -120,22 +120,22 @@ pub(crate) enum Item {
 }
 
 impl Item {
-    /// Returns a finding on its own.
+    /// Creates an item of a finding alone.
     pub(crate) fn finding(finding: &Finding) -> Self {
         Self::Finding { finding: finding.clone(), about: Vec::new() }
     }
 
-    /// Returns a finding whose evidence stands elsewhere in the report.
+    /// Creates an item of a finding whose evidence is elsewhere in the report.
     pub(crate) fn conclusion(finding: &Finding) -> Self {
         Self::finding(&Finding { evidence: Vec::new(), ..finding.clone() })
     }
 
-    /// Returns each of `lines`, made printable.
+    /// Creates an item for each of `lines`, made printable.
     pub(crate) fn lines(lines: &[String]) -> Vec<Self> {
         lines.iter().map(|line| Self::Line(printable(line))).collect()
     }
 
-    /// Returns the table, if there is one.
+    /// Creates an item of the table, if there is one.
     pub(crate) fn table(table: Option<Table>) -> Vec<Self> {
         table.map(Self::Table).into_iter().collect()
     }
@@ -145,13 +145,13 @@ impl Item {
         Self::Text(Cell::plain(printable(text)))
     }
 
-    /// Creates facts below one another without names, made printable.
+    /// Creates unnamed facts, one per line, made printable.
     pub(crate) fn facts<T: AsRef<str>>(facts: impl IntoIterator<Item = T>) -> Self {
         Self::Rows(facts.into_iter().map(|fact| Row::new("", fact.as_ref())).collect())
     }
 }
 
-/// A name, and what is to be said of it.
+/// Name and text of a row.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) name: Cell,

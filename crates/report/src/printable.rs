@@ -1,13 +1,13 @@
-//! Names from outside (paths, labels, serial numbers) made fit to print: nothing in them can move a cursor,
+//! Text from outside (paths, labels, serial numbers) made printable: nothing in it can move the cursor,
 //! change a colour or reverse the reading direction.
 
 use std::borrow::Cow;
 
 use plumb_text::{is_bidi_control, shell_word};
 
-/// Makes text of any number of lines fit for a terminal: everything but line ends, tabs, and with
-/// `has_colours` the sequences that set colours, is shown as an escape if it steers. The escapes (`\u001b`)
-/// mean the same character in a JSON string.
+/// Makes text of any number of lines safe for a terminal. Control characters other than line ends and tabs
+/// are replaced by escapes (`\u001b`), which mean the same character in a JSON string. With `has_colours`,
+/// sequences that set colours are kept.
 pub fn printable_text(text: &str, has_colours: bool) -> Cow<'_, str> {
     let steers = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_bidi_control(c);
     if !text.contains(steers) {
@@ -32,15 +32,16 @@ pub fn printable_text(text: &str, has_colours: bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Makes metrics of Prometheus fit for a terminal. A label knows no escapes but those of backslash, quote and
-/// line feed, so what steers is shown as the text of its escape (`\u{1b}`), with its backslash escaped.
+/// Makes Prometheus metrics safe for a terminal. A label knows only escapes of backslash, quote and line
+/// feed, so control characters become the text of their escape (`\u{1b}`), with its backslash escaped.
 pub(crate) fn printable_labels(metrics: &str) -> String {
     let steers = |c: char| (c.is_control() && c != '\n') || is_bidi_control(c);
     let shown = |c: char| if steers(c) { format!("\\{}", c.escape_default()) } else { c.to_string() };
     metrics.chars().map(shown).collect()
 }
 
-/// Returns the length of the sequence at the start of `text` if it sets colours (ECMA-48, 8.3.117), else 0.
+/// Returns the length of the sequence at the start of `text` if it sets colours (ECMA-48, 8.3.117), otherwise
+/// 0.
 fn colour_bytes(text: &str) -> usize {
     let Some(parameters) = text.strip_prefix("\u{1b}[") else { return 0 };
     match parameters.find(|c: char| !c.is_ascii_digit() && c != ';') {
@@ -49,7 +50,7 @@ fn colour_bytes(text: &str) -> usize {
     }
 }
 
-/// Returns a whole command line, each argument quoted where it must be.
+/// Returns a command line for a shell, with arguments quoted where necessary.
 pub fn shell_line(arguments: &[String]) -> String {
     arguments.iter().map(|argument| shell_word(argument)).collect::<Vec<_>>().join(" ")
 }

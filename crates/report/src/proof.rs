@@ -1,4 +1,4 @@
-//! A proof in words and tables, which every format sets in its own way. All of it is printable.
+//! Outline of a proof, for all formats. All text in it is printable.
 
 use plumb_path::Severity;
 use plumb_text::printable;
@@ -14,14 +14,14 @@ use crate::outline::{Item, Outline, Section};
 use crate::quantity::{self, NONE, bytes, count, counted, duration, or_dash};
 use crate::terminal::{Cell, Ink, Table};
 
-/// More commands than this are not named one by one.
+/// Maximum number of commands named individually.
 const NAMED: usize = 3;
-/// Note that every report of a proof gives beside its result.
+/// Note in every report of a proof.
 pub(crate) const HOLDS_FOR: &str = "Proved means: of this recording, on a drive of this profile, every state that a power cut \
     may leave was explored, and the check found nothing wrong in any. It says nothing about another run of the program, \
     another drive, or anything that the check does not look at.";
 
-/// More windows than this are not shown one by one.
+/// Maximum number of windows shown individually.
 pub(crate) const WINDOWS_MAX: usize = 60;
 
 /// Returns the report of `document`.
@@ -39,7 +39,7 @@ pub(crate) fn outline(document: &ProofDocument) -> Outline<'_> {
     }
 }
 
-/// Returns the command that made the proof.
+/// Returns the command that created the proof.
 pub(crate) fn command(document: &ProofDocument) -> &'static str {
     match document.environment.argv.get(1..3) {
         Some([first, second]) if first == "prove" && second == "ci" => "plumb prove ci",
@@ -47,7 +47,7 @@ pub(crate) fn command(document: &ProofDocument) -> &'static str {
     }
 }
 
-/// Returns all but the headline and the facts, in order.
+/// Returns the sections except headline and facts, in order.
 fn sections(document: &ProofDocument) -> Vec<Section> {
     let what_to_do = |failure: &Failure| {
         let replay = printable(&failure.replay);
@@ -127,7 +127,7 @@ fn is_accepted(document: &ProofDocument) -> bool {
     !document.failures.is_empty() && document.failures.iter().all(|failure| failure.accepted)
 }
 
-/// Tells how many of the failures the baseline accepts; `None` if it accepts none.
+/// Returns how many of the failures the baseline accepts, in words; `None` if it accepts none.
 fn accepted(document: &ProofDocument) -> Option<String> {
     let (all, accepted) =
         (document.failures.len(), document.failures.iter().filter(|failure| failure.accepted).count());
@@ -140,7 +140,7 @@ fn accepted(document: &ProofDocument) -> Option<String> {
     }
 }
 
-/// Returns the number of states that fail in one way, with its verb: `1 state fails`.
+/// Returns the number of failing states of a class, with its verb: `1 state fails`.
 pub(crate) fn states_that(failure: &Failure) -> String {
     let verb = if failure.states == 1 { "fails" } else { "fail" };
     format!("{} {verb}", counted(failure.states, "state"))
@@ -151,12 +151,12 @@ fn fail(states: u64) -> String {
     format!("{} {}", count(states), if states == 1 { "fails" } else { "fail" })
 }
 
-/// Returns how many states of all fail: `1 of 40 states fails`.
+/// Returns the number of failing states out of all: `1 of 40 states fails`.
 fn fail_of(failing: u64, all: &str) -> String {
     format!("{} of {all} {}", count(failing), if failing == 1 { "fails" } else { "fail" })
 }
 
-/// Returns true if the work was recorded by its system calls alone, so that there is no drive.
+/// Returns true if the work was recorded from system calls alone, so that there is no drive.
 fn is_by_calls(document: &ProofDocument) -> bool {
     document.recording.attached_by == RecordingFacts::BY_SYSTEM_CALLS
 }
@@ -184,7 +184,7 @@ pub(crate) fn case_sentence(failure: &Failure) -> String {
     capital(&sentence(&case(&failure.minimal)))
 }
 
-/// Returns the commands, those that are alike together, each in the words of `more`.
+/// Lists the commands. Equal ones are grouped, each group in the words of `more`.
 fn listed(commands: &[CommandRole], more: impl Fn(&[&CommandRole]) -> String) -> String {
     let like = |of: &CommandRole| {
         (of.op.clone(), of.file.clone(), of.role.clone(), of.caused_by.clone(), of.flush_came_early)
@@ -204,7 +204,7 @@ fn listed(commands: &[CommandRole], more: impl Fn(&[&CommandRole]) -> String) ->
     quantity::listed(&names, "and")
 }
 
-/// Describes commands that are alike: `the write to t.db (data, 4 KiB)`, `5 writes to t.db (data, 20 KiB)`.
+/// Describes equal commands: `the write to t.db (data, 4 KiB)`, `5 writes to t.db (data, 20 KiB)`.
 fn words_of(group: &[&CommandRole]) -> String {
     let Some(first) = group.first() else { return String::new() };
     let (one, several) = match first.op.as_str() {
@@ -214,7 +214,7 @@ fn words_of(group: &[&CommandRole]) -> String {
     };
     let op = if group.len() == 1 { one.to_owned() } else { format!("{} {several}", group.len()) };
     let size = bytes(group.iter().map(|command| command.length as f64).sum());
-    // A name and a size of the POSIX model have no length.
+    // Names and sizes of the POSIX model have no length.
     let is_name_or_size = group.iter().all(|command| command.length == 0);
     let what = match (&first.file, &first.role) {
         (Some(file), Some(role)) if is_name_or_size => format!("{file} ({role})"),
@@ -230,7 +230,7 @@ fn words_of(group: &[&CommandRole]) -> String {
     printable(&format!("{op} {what}{more}"))
 }
 
-/// Says what to change, with its kind and how it was verified; without a change whether one was looked for.
+/// Describes the proposed change, with its kind and verification; without a change, whether one was sought.
 pub(crate) fn change(document: &ProofDocument, failure: &Failure) -> String {
     let Some(change) = &failure.change else {
         if let Some(why) = &failure.change_unknown_because {
@@ -254,7 +254,7 @@ pub(crate) fn change(document: &ProofDocument, failure: &Failure) -> String {
     printable(&format!("{kind}: {} Verified: with it {after} {by}.", sentence(&change.sentence)))
 }
 
-/// Returns the checker's message about the minimal case, and the promise that it concerns.
+/// Returns the checker's message about the minimal case, and the acknowledgement that it concerns.
 pub(crate) fn words(failure: &Failure) -> String {
     let when = match failure.required {
         Some(required) => format!("after acknowledgement {required}"),
@@ -264,7 +264,7 @@ pub(crate) fn words(failure: &Failure) -> String {
     printable(&format!("{} {when}. The check says: {said}", capital(failure.class.meaning())))
 }
 
-/// Returns the failures, a row for each class; `None` if there are none.
+/// Returns the table of failures, with a row for each class; `None` without failures.
 pub(crate) fn failures(document: &ProofDocument) -> Option<Table> {
     let way = |failure: &Failure| match failure.accepted {
         true => Cell::inked(Ink::Plain, format!("{} (accepted by the baseline)", failure.class.meaning())),
@@ -277,7 +277,7 @@ pub(crate) fn failures(document: &ProofDocument) -> Option<Table> {
         .if_any()
 }
 
-/// Returns the drive profiles: on which it is safe, and on which it loses; `None` if there is none.
+/// Returns the table of drive profiles, safe or losing; `None` without profiles.
 pub(crate) fn profiles(document: &ProofDocument) -> Option<Table> {
     let result = |profile: &ProfileResult| {
         let ways: Vec<&str> = profile.classes.iter().map(|of| of.meaning()).collect();
@@ -291,7 +291,7 @@ pub(crate) fn profiles(document: &ProofDocument) -> Option<Table> {
         };
         Cell::inked(ink, printable(&result))
     };
-    // Without a drive there is one row, which says what the headline does.
+    // Without a drive there is one row, with the result of the headline.
     let profiles: &[ProfileResult] = if is_by_calls(document) { &[] } else { &document.profiles };
     Table::for_rows(profiles)
         .left("profile", |profile| printable(&profile.name))
@@ -301,8 +301,8 @@ pub(crate) fn profiles(document: &ProofDocument) -> Option<Table> {
         .if_any()
 }
 
-/// Returns the windows: all if they are at most `most`, else at most so many of those that fail or were not
-/// explored whole; and how many are left out.
+/// Returns the table of windows and the number of those left out: all windows if there are at most `most`,
+/// otherwise at most `most` of those that fail or were not explored exhaustively.
 pub(crate) fn windows(document: &ProofDocument, most: usize) -> (Table, u64) {
     let all = document.windows.len() <= most;
     let telling =
@@ -320,7 +320,7 @@ pub(crate) fn windows(document: &ProofDocument, most: usize) -> (Table, u64) {
     (table.table(), left_out)
 }
 
-/// Sets the further recordings in a table, if there are any.
+/// Returns the table of further recordings, if there are any.
 pub(crate) fn recordings(document: &ProofDocument) -> Option<Table> {
     Table::for_rows(&document.recordings)
         .right("number", |one| count(one.number))
@@ -330,7 +330,7 @@ pub(crate) fn recordings(document: &ProofDocument) -> Option<Table> {
         .if_any()
 }
 
-/// Names the recording in which states fail, unless it is the first.
+/// Names the recording with failing states, unless it is the first.
 fn found_in(document: &ProofDocument) -> Option<String> {
     let number = document.failures.first()?.recording;
     let found = document.recordings.iter().find(|one| one.number == number)?;
@@ -347,7 +347,7 @@ pub(crate) fn counted_more(windows: &u64) -> String {
     format!("{} more {noun} {verb}", count(*windows))
 }
 
-/// Returns how much of a window was explored, in words.
+/// Returns the extent to which a window was explored, in words.
 pub(crate) const fn coverage_words(coverage: Coverage) -> &'static str {
     match coverage {
         Coverage::Exhaustive => "exhaustive",
@@ -356,7 +356,7 @@ pub(crate) const fn coverage_words(coverage: Coverage) -> &'static str {
     }
 }
 
-/// Returns how much was explored, in one line.
+/// Returns the extent of the exploration in one line.
 pub(crate) fn coverage(document: &ProofDocument) -> String {
     let (all, states) = (&document.coverage, &document.states);
     let part = |windows: u64, words: &str| (windows > 0).then(|| format!("{} {words}", count(windows)));
@@ -386,7 +386,7 @@ pub(crate) fn coverage(document: &ProofDocument) -> String {
     format!("{windows}{parts}; {}, {checked}.{again}", counted(states.distinct, "distinct state"))
 }
 
-/// Tells which sync calls can go, and what they cost; `None` if that was not looked for.
+/// Names the sync calls that can be removed, with their cost; `None` if they were not sought.
 pub(crate) fn syncs_left_out(document: &ProofDocument) -> Option<String> {
     let Some(search) = document.syncs_left_out else { return no_sync_was_tried(document) };
     let named = |all: &[&NeedlessSync]| {
@@ -425,7 +425,8 @@ pub(crate) fn syncs_left_out(document: &ProofDocument) -> Option<String> {
     )))
 }
 
-/// Returns why no sync call was left out although that was asked for; `None` if it was not asked for.
+/// Returns the reason why no sync call was removed although that was requested; `None` if it was not
+/// requested.
 fn no_sync_was_tried(document: &ProofDocument) -> Option<String> {
     if !document.environment.argv.iter().any(|word| word == "--needless-syncs") {
         return None;
@@ -439,7 +440,7 @@ fn no_sync_was_tried(document: &ProofDocument) -> Option<String> {
     Some(format!("No sync call was left out, because {why}."))
 }
 
-/// Describes the states that fail if all device flushes are left out together.
+/// Describes the states that fail if all device flushes are left out.
 pub(crate) fn flushes(document: &ProofDocument) -> Option<String> {
     let left = document.flushes.as_ref()?;
     let fails = fail_of(left.failing, &counted(left.explored, "distinct state"));
@@ -449,7 +450,7 @@ pub(crate) fn flushes(document: &ProofDocument) -> Option<String> {
     })
 }
 
-/// Returns the figures that matter most.
+/// Returns the most important figures.
 pub(crate) fn figures(document: &ProofDocument) -> Vec<Figure> {
     let (states, all, kept) = (&document.states, &document.coverage, &document.recording);
     let figure = |label, value: u64, note: String| Figure::new(label, count(value), "", note);
@@ -462,7 +463,7 @@ pub(crate) fn figures(document: &ProofDocument) -> Vec<Figure> {
     ]
 }
 
-/// Returns how it was recorded, and where.
+/// Returns the facts about the recording and its environment.
 pub(crate) fn facts(document: &ProofDocument) -> Vec<Fact> {
     let kept = &document.recording;
     let size = |size: u64| bytes(size as f64);

@@ -1,13 +1,13 @@
-//! Numbers for people: every one with its unit, in as many digits as mean something.
+//! Numbers for people: each with its unit, and with as many digits as are significant.
 //!
-//! Values that are not finite print as a dash; nothing here panics.
+//! Values that are not finite are shown as a dash. Nothing here panics.
 
 use plumb_block::Bytes;
 
-/// Placeholder for a figure that is not known.
+/// Placeholder for an unknown figure.
 pub const NONE: &str = "–";
 
-/// Returns three significant digits, without trailing zeroes behind the point: `52.4`, `8.33`, `412`.
+/// Returns three significant digits without trailing zeroes after the point: `52.4`, `8.33`, `412`.
 pub fn three_digits(value: f64) -> String {
     if !value.is_finite() {
         return NONE.to_owned();
@@ -20,7 +20,7 @@ pub fn three_digits(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Returns a number with so many digits behind the point. A zero has no sign, even if it was rounded from
+/// Returns a number with `digits` digits after the point. A zero has no sign, even if it was rounded from
 /// below.
 pub fn decimals(value: f64, digits: usize) -> String {
     let text = format!("{value:.digits$}");
@@ -30,7 +30,7 @@ pub fn decimals(value: f64, digits: usize) -> String {
     }
 }
 
-/// Returns a ratio: three digits behind the point around 1, three digits that mean something elsewhere.
+/// Returns a ratio: three digits after the point around 1, otherwise three significant digits.
 pub fn ratio(value: f64) -> String {
     match value {
         near if (0.5..2.0).contains(&near) => format!("{near:.3}"),
@@ -42,7 +42,7 @@ pub fn ratio(value: f64) -> String {
     }
 }
 
-/// Returns a whole number with its thousands set apart: `215,000`.
+/// Returns a whole number with grouped thousands: `215,000`.
 pub fn thousands(value: f64) -> String {
     if !value.is_finite() {
         return NONE.to_owned();
@@ -84,8 +84,8 @@ pub fn counted(count: u64, what: &str) -> String {
     }
 }
 
-/// Returns a rate: whole numbers with thousands set apart from 100 on, three digits below, `0` only for
-/// nothing at all.
+/// Returns a rate: a whole number with grouped thousands from 100 on, three significant digits below. `0`
+/// means exactly zero.
 pub fn rate(per_second: f64) -> String {
     match per_second {
         0.0 => "0".to_owned(),
@@ -94,7 +94,7 @@ pub fn rate(per_second: f64) -> String {
     }
 }
 
-/// Returns a duration and its unit apart, in the unit that fits: `("52.4", "µs")`.
+/// Returns the number and the unit of a duration, in the most suitable unit: `("52.4", "µs")`.
 pub fn duration_parts(seconds: f64) -> (String, &'static str) {
     let (scaled, unit) = match seconds.abs() {
         s if s < 999.5e-9 => (seconds * 1e9, "ns"),
@@ -107,7 +107,7 @@ pub fn duration_parts(seconds: f64) -> (String, &'static str) {
     (three_digits(scaled), unit)
 }
 
-/// Returns a duration in the unit that fits: `52.4 µs`; a dash for one that is not known.
+/// Returns a duration in the most suitable unit: `52.4 µs`; a dash if unknown.
 pub fn duration(seconds: impl Into<Option<f64>>) -> String {
     or_dash(seconds.into(), |seconds| {
         let (value, unit) = duration_parts(seconds);
@@ -115,7 +115,7 @@ pub fn duration(seconds: impl Into<Option<f64>>) -> String {
     })
 }
 
-/// Returns the mean time of a flush. The kernel counts whole milliseconds: nothing is less than one.
+/// Returns the mean time of a flush. The kernel counts whole milliseconds, so 0 means less than one.
 pub(crate) fn flush_time(mean: f64) -> String {
     if mean > 0.0 { duration(mean) } else { "less than 1 ms".to_owned() }
 }
@@ -125,12 +125,12 @@ pub fn bytes(value: f64) -> String {
     if value.is_finite() && value >= 0.0 { Bytes(value.round() as u64).to_string() } else { NONE.to_owned() }
 }
 
-/// Returns the MiB/s without its unit: `1,294`.
+/// Returns a rate in MiB/s without its unit: `1,294`.
 pub fn mebibytes(bytes_per_second: f64) -> String {
     rate(bytes_per_second / Bytes::MIB as f64)
 }
 
-/// Returns a throughput and its unit apart, in the unit that fits many hosts: `("17.1", "GiB/s")`.
+/// Returns the number and the unit of a throughput, in the unit that fits many hosts: `("17.1", "GiB/s")`.
 pub fn throughput_parts(bytes_per_second: f64) -> (String, &'static str) {
     let mebibytes = bytes_per_second / Bytes::MIB as f64;
     if mebibytes < 1023.5 { (rate(mebibytes), "MiB/s") } else { (rate(mebibytes / 1024.0), "GiB/s") }
@@ -157,7 +157,7 @@ pub fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| NONE.to_owned(), show)
 }
 
-/// The unit in which a whole column of durations is shown, so that its digits stand below each other.
+/// Unit of a column of durations, the same for all rows so that their digits align.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DurationUnit {
     /// Microseconds.
@@ -167,7 +167,7 @@ pub enum DurationUnit {
 }
 
 impl DurationUnit {
-    /// Chooses microseconds as long as some typical value is below one millisecond.
+    /// Chooses microseconds if a typical value is below one millisecond.
     pub fn for_typical(medians: impl IntoIterator<Item = f64>) -> Self {
         if medians.into_iter().any(|median| median < 1e-3) { Self::Micros } else { Self::Millis }
     }
@@ -180,7 +180,7 @@ impl DurationUnit {
         }
     }
 
-    /// Returns the unit in words.
+    /// Returns the name of the unit.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Micros => "microseconds",
@@ -188,8 +188,8 @@ impl DurationUnit {
         }
     }
 
-    /// Returns `seconds` in this unit with a fixed number of decimals, so that points line up; a dash for a
-    /// time that is not known.
+    /// Returns `seconds` in this unit with a fixed number of decimals, so that points align; a dash for an
+    /// unknown time.
     pub fn show(self, seconds: impl Into<Option<f64>>) -> String {
         let Some(seconds) = seconds.into() else { return NONE.to_owned() };
         let (scaled, decimals) = match self {

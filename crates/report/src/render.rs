@@ -1,4 +1,4 @@
-//! The one function that renders every kind of document in every format.
+//! Renders every kind of document in every format.
 
 use plumb_block::FailureKind;
 use plumb_path::Survey;
@@ -14,13 +14,13 @@ use crate::status::StatusDocument;
 use crate::terminal::{self, Style};
 use crate::{comparison, export, fleet, html, markdown, observation, proof, study, survey};
 
-/// A report could not be made.
+/// Error of rendering.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
-    /// The page, or the XML.
+    /// The page or the XML could not be made.
     #[error("cannot make the page or the XML")]
     Html(#[from] askama::Error),
-    /// A JSON format.
+    /// A JSON format could not be made.
     #[error("cannot make the JSON")]
     Json(#[from] serde_json::Error),
     /// The document does not have this format.
@@ -32,7 +32,7 @@ pub enum RenderError {
 }
 
 impl RenderError {
-    /// Returns the kind of the failure, from which the exit code follows.
+    /// Returns the kind of the failure, which determines the exit code.
     pub const fn failure(&self) -> FailureKind {
         match self {
             Self::NoSuchFormat(_) | Self::NoExposure => FailureKind::Usage,
@@ -41,10 +41,10 @@ impl RenderError {
     }
 }
 
-/// Object to be rendered.
+/// Document to render.
 #[derive(Debug, Clone, Copy)]
 pub enum RenderInput<'a> {
-    /// A run of a load, or a check.
+    /// Run of a load or a check.
     Run(&'a RunRecording),
     /// Document of `plumb prove`.
     Proof(&'a ProofDocument),
@@ -52,13 +52,13 @@ pub enum RenderInput<'a> {
     Comparison(&'a ComparisonDocument),
     /// Document of `plumb study`.
     Study(&'a StudyDocument),
-    /// Many hosts, with the distributions of each that were kept.
+    /// Measurement on many hosts, with the recorded distributions of each.
     Fleet(&'a FleetDocument, &'a [TargetRecording]),
     /// Document of `plumb observe`.
     Observation(&'a ObservationDocument),
-    /// Write paths that `plumb survey` found.
+    /// Write paths found by `plumb survey`.
     Survey(&'a Survey),
-    /// How something is, or what a command did.
+    /// Status, or result of a command.
     Status(&'a dyn StatusDocument),
 }
 
@@ -129,7 +129,7 @@ impl RenderInput<'_> {
         }
     }
 
-    /// Renders a format that is not the same for all: text or Markdown.
+    /// Renders text or Markdown.
     fn words(self, of: Words, style: Style) -> String {
         let outline = match self {
             Self::Run(recording) if of == Words::Terminal => {
@@ -164,18 +164,18 @@ impl RenderInput<'_> {
     }
 }
 
-/// A format for people without elements.
+/// Formats for people that have no elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Words {
     Terminal,
     Markdown,
 }
 
-/// Returns `of` as `format`. `style` matters to [`Format::Terminal`] alone.
+/// Renders `of` as `format`. `style` applies only to [`Format::Terminal`].
 ///
 /// # Errors
-/// If there is no such format of it; if a figure of the document cannot be written as JSON, or the page's
-/// template fails: neither happens to documents that came from JSON.
+/// If the document does not have the format, a figure cannot be written as JSON, or the template of the page
+/// fails. The last two do not occur for documents read from JSON.
 pub fn render<'a>(
     of: impl Into<RenderInput<'a>>,
     format: Format,

@@ -1,4 +1,4 @@
-//! Sentences about a run beside its tables, the same on the terminal and on the page.
+//! Sentences about a run in addition to its tables, the same for the terminal and the page.
 
 use crate::balance::Balance;
 use crate::document::{LatencyTargetResult, RunDocument, RunSpan, RunTarget, Sides, Transactions};
@@ -13,13 +13,14 @@ const TOLD_BELOW: f64 = 0.95;
 /// balance is described.
 const BEYOND_TOLD_FROM: f64 = 0.1;
 
-/// Returns how it ran: one sentence or two for each target, then for each span, then for all. As they came:
-/// not yet printable. The phases of a check are always the same: only what the survey says of untorn writes
-/// is told.
+/// Returns sentences about the run: one or two for each target, then for each span, then for all. They are
+/// not made printable. The phases of a check never vary, so for a check only the survey's statements about
+/// untorn writes are returned.
 pub(crate) fn lines(document: &RunDocument) -> Vec<String> {
     let mut lines = Vec::new();
     if document.is_check() {
-        // The path of a check is that of its test file, of which file systems say more than of a directory.
+        // The path of a check is that of its test file, for which file systems report more than for a
+        // directory.
         return document.path.iter().flat_map(untorn::lines).collect();
     }
     for (label, target) in document.labels().into_iter().zip(&document.targets) {
@@ -33,7 +34,7 @@ pub(crate) fn lines(document: &RunDocument) -> Vec<String> {
     lines
 }
 
-/// Returns why targets could not be measured.
+/// Returns the reasons why targets could not be measured.
 pub(crate) fn unmeasured(document: &RunDocument) -> Vec<String> {
     let labelled = document.labels().into_iter().zip(&document.targets);
     let words = |(label, target): (String, &RunTarget)| {
@@ -42,13 +43,13 @@ pub(crate) fn unmeasured(document: &RunDocument) -> Vec<String> {
     labelled.filter(|(_, target)| !is_method(document, target)).filter_map(words).collect()
 }
 
-/// Returns true if the target measures what a durable write costs.
+/// Returns true if the target measures the cost of a durable write.
 pub(crate) fn is_method(document: &RunDocument, target: &RunTarget) -> bool {
     document.job_of(target).is_some_and(|job| job.method.is_some())
 }
 
-/// Returns the balances that tell something: of what did not wholly reach the devices, or made them move much
-/// more. What a verdict rests on is told there.
+/// Returns the balances of targets whose data did not all reach the devices, or made them move much more.
+/// Balances on which a verdict rests are stated with the verdict.
 pub(crate) fn balances(document: &RunDocument) -> Vec<String> {
     let mut lines = all_balances(document);
     lines.retain(|line| !document.verdicts.iter().any(|finding| finding.evidence.contains(line)));
@@ -61,7 +62,7 @@ fn all_balances(document: &RunDocument) -> Vec<String> {
     let alone = labelled.filter(|((_, target), shares)| !**shares && !is_method(document, target));
     let mut lines: Vec<String> =
         alone.flat_map(|((label, target), _)| balances_of(&label, &target.sides)).collect();
-    // The traffic of targets on the same devices is only known for all of them together.
+    // The traffic of targets on the same devices is known only for all of them together.
     if sharing.contains(&true) {
         lines.extend(document.sums().iter().flat_map(|(title, sides)| balances_of(title, sides)));
     }
@@ -79,7 +80,7 @@ fn balances_of(label: &str, sides: &Sides) -> Vec<String> {
     balances.filter(telling).map(|balance| format!("{label}: {}", balance.sentence())).collect()
 }
 
-/// Returns where the storage's side is not known, and why: for all targets at once if they are alike.
+/// Returns where and why the storage side is unknown: one sentence for all targets if they are alike.
 pub(crate) fn unknown_storage(document: &RunDocument) -> Vec<String> {
     let shown = document
         .labels()
@@ -190,8 +191,8 @@ pub(crate) fn kept(target: &LatencyTargetResult) -> String {
     format!("{} of 100 operations within {}", three_digits(target.percentile), duration(target.latency))
 }
 
-/// Returns the measured latency at the percentile of the span's target, if a depth was chosen to keep that
-/// and did not.
+/// Returns the measured latency at the percentile of the span's target, if a depth was chosen for that target
+/// and did not meet it.
 pub(crate) fn measured_beyond(span: &RunSpan) -> Option<f64> {
     let target = span.latency_target.as_ref().filter(|target| target.depth.is_some())?;
     let latency = span.total.application.latency.as_ref()?;
@@ -203,7 +204,7 @@ pub(crate) fn measured_beyond(span: &RunSpan) -> Option<f64> {
         (99.9, latency.p999),
         (100.0, Some(latency.max)),
     ];
-    // Between two percentiles that are known, the lower one is certain.
+    // Between two known percentiles only the lower one is certain.
     let below = at.iter().rev().filter(|(percentile, _)| *percentile <= target.percentile);
     let known = below.filter_map(|(_, seconds)| *seconds).next()?;
     (known > target.latency).then_some(known)
@@ -279,7 +280,7 @@ mod tests {
         let told = balances(&document);
         assert!(told.iter().all(|line| line.starts_with("all of span")), "targets share a device: {told:?}");
         assert!(told[0].contains("all of it from memory"), "{told:?}");
-        // Each alone on its devices.
+        // Each target is alone on its devices.
         document.targets.retain(|target| target.sides.write.ios == 0);
         let told = balances(&document);
         assert!(told.iter().any(|line| line.contains("read-cached")), "{told:?}");

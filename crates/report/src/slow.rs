@@ -1,4 +1,4 @@
-//! A slow event or a lost write in one line, as biosnoop and ext4slower have it.
+//! Formats a slow event or a lost write in one line, in the style of biosnoop and ext4slower.
 
 use plumb_text::printable;
 
@@ -7,17 +7,17 @@ use crate::document::observation::WritebackError;
 use crate::quantity::{bytes, count, counted, duration};
 use crate::terminal;
 
-/// Begins a second line, below what follows the time in the first one.
+/// Indentation of a second line, below the text after the time in the first one.
 const BELOW: &str = "              ";
 
-/// Returns an event as one line, without its time: how long, what it was, whose, where, and what the device
-/// did meanwhile. The latter is a second line where both are wider than so many `columns`.
+/// Returns an event as one line without its time of day: duration, operation, process, file or device, and
+/// the activity of the device meanwhile. The activity is on a second line if both are wider than `columns`.
 pub fn slow_line(event: &SlowEvent, columns: Option<usize>) -> String {
     let size = event.bytes.filter(|size| *size > 0).map(|size| format!(" {}", bytes(size as f64)));
     let queue = event.queue_seconds.map(|seconds| format!(" ({} in queue)", duration(seconds)));
     let pid = event.pid.map(|pid| format!("[{pid}]"));
     let file = event.file.as_ref().map(|file| format!(" {}", printable(file)));
-    // The path of a file begins with the mount point.
+    // The path of a file includes the mount point.
     let mount_point = event.mount_point.as_ref().filter(|_| event.file.is_none());
     let places = [event.device.as_ref(), mount_point].into_iter().flatten();
     let places: Vec<String> = places.map(|place| printable(place)).collect();
@@ -44,7 +44,7 @@ pub fn slow_line(event: &SlowEvent, columns: Option<usize>) -> String {
     }
 }
 
-/// Returns a file whose write failed after the page cache had taken it, in one line.
+/// Describes in one line a file whose write failed after the page cache had accepted it.
 pub fn lost_line(error: &WritebackError) -> String {
     let file = error.path.as_ref().map_or_else(|| format!("inode {}", error.inode), |path| printable(path));
     let mount_point = error.mount_point.as_ref().map(|point| format!(" {}", printable(point)));
@@ -56,7 +56,7 @@ pub fn lost_line(error: &WritebackError) -> String {
     )
 }
 
-/// Returns what a device completed; what there was none of is left out.
+/// Returns the operations that a device completed. Zero counts are left out.
 fn activity(of: &DeviceActivity) -> String {
     let number = |what: &str, of: u64| (of > 0).then(|| counted(of, what));
     let moved = (of.bytes > 0).then(|| bytes(of.bytes as f64));

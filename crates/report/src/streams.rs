@@ -1,4 +1,4 @@
-//! The two streams: results on stdout, everything else on stderr; and what the terminal can show.
+//! The two streams: results on stdout, everything else on stderr; and the capabilities of the terminal.
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -6,14 +6,14 @@ use std::os::fd::AsFd;
 use crate::printable::printable_text;
 use crate::terminal::Style;
 
-/// Wider lines than this are read by nobody.
+/// Maximum width of lines, in columns; wider ones are hard to read.
 const WIDTH_MAX: usize = 400;
 
-/// Writes a result to stdout, in which no name can steer the terminal. A reader who closed the pipe has seen
-/// enough: that is no failure.
+/// Writes a result to stdout. No name in it can control the terminal. A closed pipe is not an error: its
+/// reader has seen enough.
 ///
 /// # Errors
-/// Of the system.
+/// Those of the write.
 pub fn print(text: &str) -> io::Result<()> {
     let text = printable_text(text, style().colour);
     let mut stdout = io::stdout().lock();
@@ -23,9 +23,9 @@ pub fn print(text: &str) -> io::Result<()> {
     }
 }
 
-/// Says a line on stderr, in which no name can steer the terminal. What a message of plumb's own, or a name
-/// in it, has on further lines is indented: it cannot be taken for another message. If nobody can be told,
-/// the exit code still says it.
+/// Writes a message to stderr. No name in it can control the terminal. Further lines of a message are
+/// indented, so that they cannot be mistaken for another message. If stderr is closed, the exit code still
+/// reports the failure.
 pub fn say(line: &str) {
     let style = style_of_stderr();
     let mut line = printable_text(line, style.colour).into_owned();
@@ -37,17 +37,17 @@ pub fn say(line: &str) {
     }
     let mut stderr = io::stderr().lock();
     if writeln!(stderr, "{line}").is_err() {
-        // stderr is closed; there is nowhere left to say so.
+        // stderr is closed, so the error cannot be reported.
     }
 }
 
-/// Returns what stdout can show: its width, whether it takes colours (a terminal, and no NO_COLOR), and
-/// whether the locale is UTF-8.
+/// Returns the capabilities of stdout: its width, colours (a terminal, and no NO_COLOR), and whether the
+/// locale is UTF-8.
 pub fn style() -> Style {
     style_of(&io::stdout())
 }
 
-/// Returns what stderr can show, where the live view is drawn.
+/// Returns the capabilities of stderr, where the live view is drawn.
 pub fn style_of_stderr() -> Style {
     style_of(&io::stderr())
 }

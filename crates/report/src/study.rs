@@ -1,4 +1,4 @@
-//! A study in words and tables, which every format sets in its own way. All of it is printable.
+//! Outline of a study, for all formats. All text in it is printable.
 
 use plumb_path::Severity;
 use plumb_text::printable;
@@ -68,7 +68,7 @@ fn section(study: &Study) -> Section {
 /// Figures that answer one question of a study.
 pub(crate) struct QuestionTable {
     pub(crate) question: String,
-    /// Choices on which all of the figures rest, in a sentence.
+    /// Choices common to all of the figures, in a sentence.
     pub(crate) chosen: Option<String>,
     pub(crate) table: Table,
 }
@@ -78,7 +78,7 @@ pub(crate) fn tables(study: &Study) -> Vec<QuestionTable> {
     let of_question = study.rows.chunk_by(|one, next| one.question == next.question);
     let titled = |rows: &[StudyRow]| {
         let first = &rows[0];
-        // Choices on which all of several rows rest stand above them, once.
+        // Choices common to several rows are stated above them, once.
         let is_shared = rows.len() > 1 && rows.iter().all(|row| row.chosen == first.chosen);
         let chosen = (is_shared && !first.chosen.is_empty()).then(|| format!("Chosen: {}.", first.chosen));
         QuestionTable { question: first.question.clone(), chosen, table: table(rows, is_shared) }
@@ -111,7 +111,7 @@ fn table(rows: &[StudyRow], is_chosen_above: bool) -> Table {
         .table()
 }
 
-/// Formats the reported value, as its report has it.
+/// Formats the published value as in its publication.
 pub(crate) fn reported(row: &StudyRow) -> String {
     let more = if row.reported_at_least { " or more" } else { "" };
     or_dash(row.reported, |reported| format!("{}{more}", value(row.unit, reported)))

@@ -1,4 +1,4 @@
-//! A survey in words and tables, for the formats that show each path whole.
+//! Survey for the formats that show each path whole.
 
 use plumb_path::{Survey, WritePath};
 use plumb_text::printable;
@@ -41,7 +41,8 @@ pub(crate) fn page(survey: &Survey) -> Page {
     Page { title: "plumb survey", summary: None, sections: survey.paths.iter().map(section).collect() }
 }
 
-/// Returns where data is durable on a path, its layers, what a power cut takes, and its findings.
+/// Returns the section of a path: where data is durable, its layers, the loss by a power cut, and its
+/// findings.
 pub(crate) fn section(path: &WritePath) -> Section {
     let headline = Headline::of_path(path);
     let verdict = format!("{}: {}", headline.label.to_uppercase(), headline.verdict);

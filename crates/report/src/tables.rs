@@ -1,4 +1,4 @@
-//! Tables of what the devices were handed, for every format with tables.
+//! Tables of requests to the devices, for every format with tables.
 
 use plumb_measure::{FlushWrites, StorageSide};
 use plumb_text::printable;
@@ -11,11 +11,11 @@ use crate::quantity::{bytes, count, flush_time, or_dash, three_digits};
 use crate::terminal::{Cell, Ink, Table};
 use crate::wording::method as method_name;
 
-/// Columns that stay where lines are too short for all: the name, and the first two counts.
+/// Number of columns that remain on short lines: the name, and the first two counts.
 const COLUMNS_MIN: usize = 3;
 
-/// Returns the parts of a report about what the devices were handed: the flushes, and everything. One that
-/// has nothing to say has no items. `labels` name the targets.
+/// Returns the two sections about requests to the devices: flushes, and all requests. An empty section has no
+/// items. `labels` are the names of the targets.
 pub(crate) fn device_sections(document: &RunDocument, labels: &[String]) -> [Section; 2] {
     let fitting = |table: Option<Table>| table.map(|table| Item::Fitting { table, columns_min: COLUMNS_MIN });
     let (table, words) = flushes(document, labels).unzip();
@@ -27,8 +27,8 @@ pub(crate) fn device_sections(document: &RunDocument, labels: &[String]) -> [Sec
     ]
 }
 
-/// Returns the flushes of the targets, named by `labels`, that made something durable, and what is to be said
-/// of them: why they are not known, or those of each device.
+/// Returns the flushes of the targets, named by `labels`, that made something durable, with remarks: why they
+/// are unknown, or the flushes of each device.
 pub(crate) fn flushes(document: &RunDocument, labels: &[String]) -> Option<(Table, Vec<String>)> {
     let labelled = labels.iter().zip(&document.targets);
     let asks = |target: &RunTarget| {
@@ -47,7 +47,7 @@ pub(crate) fn flushes(document: &RunDocument, labels: &[String]) -> Option<(Tabl
         .left("", |(label, _)| label.clone())
         .right("syncs", |(_, target)| count(target.sides.syncs()))
         .right("device flushes", |(_, target)| {
-            // A direct write may be durable by FUA, without any flush.
+            // A direct write may be durable by FUA, without a flush.
             let is_zero = flushes_of(target) == Some(0) && target.sides.sync.is_used();
             let ink = if is_zero { Ink::Red } else { Ink::Plain };
             Cell::inked(ink, or_dash(flushes_of(target), count))
@@ -62,7 +62,7 @@ fn flushes_of(target: &RunTarget) -> Option<u64> {
     target.sides.storage.as_ref()?.flushes
 }
 
-/// Returns why the flushes of a target are not known, and those of each device if there are several.
+/// Returns the reason why the flushes of a target are unknown, or those of each device if there are several.
 fn flush_words(label: &str, target: &RunTarget) -> Vec<String> {
     let sides = &target.sides;
     let mut words = Vec::new();
@@ -79,7 +79,7 @@ fn flush_words(label: &str, target: &RunTarget) -> Vec<String> {
     words
 }
 
-/// Returns the writes of a window, as far as they can be told from its flushes.
+/// Returns the number of writes of a window, as far as they can be distinguished from its flushes.
 fn writes(storage: &StorageSide) -> String {
     match storage.flush_writes {
         FlushWrites::TakenOut => writes_without_flushes(storage.writes, storage.flushes),
@@ -87,7 +87,7 @@ fn writes(storage: &StorageSide) -> String {
     }
 }
 
-/// Returns why methods of making a write durable were not measured.
+/// Returns the reasons why methods to make a write durable were not measured.
 pub(crate) fn unmeasured_methods(document: &RunDocument) -> Vec<String> {
     let missing = document.targets.iter().filter(|target| target.sides.durable_latency.is_none());
     let note = |target: &RunTarget| {
@@ -98,7 +98,7 @@ pub(crate) fn unmeasured_methods(document: &RunDocument) -> Vec<String> {
     missing.filter_map(note).collect()
 }
 
-/// Returns all that the devices were handed, phase by phase, with the sum; `None` if nothing was booked.
+/// Returns the requests to the devices for each phase, with the sum; `None` if nothing was counted.
 pub(crate) fn accounts(accounts: &[Account]) -> Option<Table> {
     let mut sum = accounts.first()?.clone();
     "all".clone_into(&mut sum.phase);

@@ -1,13 +1,13 @@
-//! Sentences about untorn writes: which protection against torn pages a database may do without, by the size
-//! of its pages, because of which layer, and what would prove it.
+//! Sentences about untorn writes: which protection against torn pages a database can do without, by page
+//! size, the layer responsible, and how to prove it.
 
 use plumb_path::{PageAnswer, UntornPage, UntornRank, WritePath};
 
 use crate::quantity::bytes;
 
-/// Returns the answers of `path`, sizes with one answer together: first for direct writes with `RWF_ATOMIC`,
-/// as InnoDB could do them, then for writes through the page cache, as PostgreSQL does them. None where no
-/// layer has a say.
+/// Returns the results for `path`, with page sizes of equal result grouped: first for direct writes with
+/// `RWF_ATOMIC`, as InnoDB could use them, then for writes through the page cache, as PostgreSQL uses them.
+/// Empty if no layer reports anything.
 pub(crate) fn lines(path: &WritePath) -> Vec<String> {
     let direct = grouped(&path.untorn, |one, other| {
         (one.answer, &one.because, one.rank) == (other.answer, &other.because, other.rank)
@@ -16,7 +16,7 @@ pub(crate) fn lines(path: &WritePath) -> Vec<String> {
     direct.into_iter().map(direct_line).chain(cached.into_iter().map(cached_line)).collect()
 }
 
-/// Groups neighbouring pages that are `alike`.
+/// Groups adjacent page sizes that are `alike`.
 fn grouped(pages: &[UntornPage], alike: fn(&UntornPage, &UntornPage) -> bool) -> Vec<&[UntornPage]> {
     pages.chunk_by(alike).collect()
 }

@@ -1,11 +1,11 @@
-//! Names of things in a report: one word for each, the same in every format.
+//! Names of things in reports, the same in every format.
 
 use plumb_block::SyncMethod;
 use plumb_path::{Cache, Flush, Fua, Layer, LayerKind};
 
 use crate::quantity::NONE;
 
-/// Returns a method as it is named in documents.
+/// Returns the name of a method in documents.
 pub const fn method(method: SyncMethod) -> &'static str {
     match method {
         SyncMethod::OverwriteFdatasync => "overwrite-fdatasync",
@@ -15,7 +15,7 @@ pub const fn method(method: SyncMethod) -> &'static str {
     }
 }
 
-/// Returns a method where several stand side by side: short, and unlike the others.
+/// Returns a short name of a method that distinguishes it from the others.
 pub const fn method_short(method: SyncMethod) -> &'static str {
     match method {
         SyncMethod::OverwriteFsync => "overwrite with fsync",
@@ -23,7 +23,7 @@ pub const fn method_short(method: SyncMethod) -> &'static str {
     }
 }
 
-/// Returns the write of a method, which its call makes durable.
+/// Returns the write of a method, before the call that makes it durable.
 pub const fn method_write(method: SyncMethod) -> &'static str {
     match method {
         SyncMethod::OverwriteFdatasync | SyncMethod::OverwriteFsync => "overwrite",
@@ -41,7 +41,7 @@ pub const fn method_call(method: SyncMethod) -> &'static str {
     }
 }
 
-/// Returns a layer's cache in a word.
+/// Returns the word for the cache of a layer.
 pub const fn cache(cache: Cache) -> &'static str {
     match cache {
         Cache::None => "none",
@@ -51,7 +51,7 @@ pub const fn cache(cache: Cache) -> &'static str {
     }
 }
 
-/// Returns the word for a drive's write cache: whether it is on; `None` if the drive has none that could be
+/// Returns the word for the state of a drive's write cache; `None` if the drive has none that can be
 /// switched.
 pub const fn write_cache(enabled: Option<bool>) -> &'static str {
     match enabled {
@@ -60,7 +60,7 @@ pub const fn write_cache(enabled: Option<bool>) -> &'static str {
     }
 }
 
-/// Returns the word for what becomes of a FLUSH.
+/// Returns the word for the fate of a FLUSH.
 pub const fn flush(flush: Flush) -> &'static str {
     match flush {
         Flush::Forwarded => "forwarded",
@@ -70,8 +70,8 @@ pub const fn flush(flush: Flush) -> &'static str {
     }
 }
 
-/// Returns the word for what becomes of FUA at `layer`. Where a flush ends because there is nothing that it
-/// could empty, so does FUA, and no harm is done. Applications and the page cache have no FUA.
+/// Returns the word for the fate of FUA at `layer`. A layer that absorbs a flush because nothing below is
+/// volatile also absorbs FUA, without loss. Applications and the page cache have no FUA.
 pub fn fua(layer: &Layer) -> &'static str {
     match layer.fua {
         _ if matches!(layer.kind, LayerKind::Application | LayerKind::PageCache) => NONE,
@@ -83,7 +83,7 @@ pub fn fua(layer: &Layer) -> &'static str {
     }
 }
 
-/// Returns a kind of layer for people.
+/// Returns the name of a kind of layer.
 pub const fn kind(kind: LayerKind) -> &'static str {
     match kind {
         LayerKind::Application => "application",
@@ -139,12 +139,12 @@ pub const fn kind(kind: LayerKind) -> &'static str {
     }
 }
 
-/// Returns true if what is inside this layer cannot be seen from this machine.
+/// Returns true if the inside of this layer is invisible from this machine.
 pub const fn is_beyond_sight(kind: LayerKind) -> bool {
     matches!(kind, LayerKind::Hypervisor | LayerKind::Remote | LayerKind::Controller | LayerKind::Unknown)
 }
 
-/// Returns true if this layer lies above the block devices.
+/// Returns true if this layer is above the block devices.
 pub const fn is_above_devices(kind: LayerKind) -> bool {
     matches!(
         kind,
