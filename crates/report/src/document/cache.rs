@@ -1,16 +1,16 @@
-//! The documents of `plumb cache`. The status of a cache is that of [`plumb_targets`], whose server answers
-//! with it.
+//! Documents of `plumb cache`. The status of a single cache is that of [`plumb_targets`], as its server
+//! returns it.
 
 use plumb_caches::CacheStatus;
 use serde::ser::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// The status of a cache, as it is shown.
+/// Status of a cache, with presentation hints.
 #[derive(Debug)]
 pub struct CacheShown {
-    /// The status.
+    /// Status.
     pub status: CacheStatus,
-    /// True if it was stopped just now.
+    /// True if the command has just stopped the cache.
     pub is_stopped: bool,
 }
 
@@ -26,115 +26,114 @@ impl Serialize for CacheShown {
     }
 }
 
-/// The status of all caches.
+/// Status of all caches.
 #[derive(Debug, Serialize)]
 pub struct CachesShown {
-    /// [`CachesShown::SCHEMA`].
+    /// Name and version of the document: [`CachesShown::SCHEMA`].
     pub schema: &'static str,
-    /// The caches.
+    /// Caches.
     pub caches: Vec<CacheShown>,
 }
 
 impl CachesShown {
-    /// The name of the JSON document.
+    /// Name and version of the JSON document.
     pub const SCHEMA: &str = "plumb/caches/1";
 }
 
-/// `plumb cache detach`: a cache that is no more.
+/// `plumb cache detach`: a cache that was taken away.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CacheDetached {
-    /// [`CacheDetached::SCHEMA`].
+    /// Name and version of the document: [`CacheDetached::SCHEMA`].
     pub schema: String,
     /// Name of the cache.
     pub name: String,
     /// UUID of the cache.
     pub uuid: String,
-    /// The device that was cached.
+    /// Path of the backing device.
     pub backing: String,
-    /// True if what only the log held was discarded.
+    /// True if data that only the log held was discarded.
     pub discarded: bool,
-    /// Bytes that the log could not read, of which the backing device has something older.
+    /// Bytes that could not be read from the log. The backing device holds older data for them.
     pub given_up_bytes: u64,
-    /// True if the backing device was not there, so that it lacks what was not written back to it.
+    /// True if the backing device was missing, so that it lacks everything that was not destaged.
     #[serde(skip)]
     pub is_backing_gone: bool,
 }
 
 impl CacheDetached {
-    /// The name of the JSON document.
+    /// Name and version of the JSON document.
     pub const SCHEMA: &str = "plumb/cache-detached/1";
 }
 
-/// `plumb cache advise`: advice for a recording.
+/// `plumb cache advise`: advice on the size of a log for a recording.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CacheAdvice {
-    /// [`CacheAdvice::SCHEMA`].
+    /// Name and version of the document: [`CacheAdvice::SCHEMA`].
     pub schema: String,
-    /// The recording.
+    /// Path of the recording.
     pub recording: String,
     /// Writes of the recording.
     pub writes: u64,
-    /// Bytes of them.
+    /// Bytes of these writes.
     pub written_bytes: u64,
     /// Reads of the recording, which are left out.
     pub reads: u64,
     /// Flushes of the recording.
     pub flushes: u64,
-    /// From its first request to its last.
+    /// Time from the first request of the recording to its last, in seconds.
     pub seconds: f64,
-    /// The device that stood for the real one behind the cache.
+    /// Simulated device that represents the backing device.
     pub backing: String,
-    /// The device that stood for the log.
+    /// Simulated device that represents the log.
     pub log: String,
-    /// Without a cache.
+    /// Waiting times without a cache.
     pub uncached: WaitTimes,
-    /// By size, the smallest first.
+    /// Sizes that were tried, the smallest first.
     pub sizes: Vec<CacheSize>,
-    /// The smallest that absorbs the bursts, to a sixteenth of it.
+    /// Smallest size that absorbs the bursts, to within a sixteenth.
     pub advised_size: u64,
 }
 
 impl CacheAdvice {
-    /// The name of the JSON document.
+    /// Name and version of the JSON document.
     pub const SCHEMA: &str = "plumb/cache-advice/1";
 }
 
-/// Time that a client waited.
+/// Times that clients waited.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct WaitTimes {
-    /// For all writes and flushes together, each from the moment at which the recording has it.
+    /// Total for all writes and flushes in seconds, each since its time in the recording.
     pub seconds: f64,
     /// Mean latency of a write in seconds.
     pub write_mean: f64,
-    /// Time within which 99 writes in 100 are answered.
+    /// 99th percentile of the latency of writes, in seconds.
     pub write_p99: f64,
-    /// Time within which all are.
+    /// Maximum latency of writes, in seconds.
     pub write_max: f64,
 }
 
-/// A size of the log that was tried.
+/// Size of the log that was tried.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CacheSize {
-    /// The size in bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Share of the writes that were answered no later than a tenth after the slowest of a log that never
-    /// fills.
+    /// Share of the writes whose latency exceeded the maximum with a log that never fills by at most a tenth.
     pub absorbed: f64,
-    /// For how long clients waited more than for such a log, all together.
+    /// Total time that clients waited longer than with such a log, in seconds.
     pub stall_seconds: f64,
-    /// How many times as long clients waited without a cache.
+    /// Ratio of the waiting time without a cache to that with this log.
     pub speed_up: f64,
-    /// With this log.
+    /// Waiting times with this log.
     pub waiting: WaitTimes,
-    /// Bytes that the backing device took meanwhile.
+    /// Bytes destaged to the backing device during the replay.
     pub destaged_bytes: u64,
-    /// Bytes that went past the log.
+    /// Bytes that bypassed the log.
     pub bypassed_bytes: u64,
-    /// Bytes that were written to the log, with its own headers.
+    /// Bytes written to the log, with its headers.
     #[serde(default)]
     pub log_written_bytes: u64,
-    /// Seconds after which the endurance that was given will have been written, from new, if this goes on;
-    /// left out if none was given.
+    /// Seconds until the given endurance of a new device is used up at this rate; left out if no endurance
+    /// was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_lifetime: Option<f64>,
 }

@@ -1,7 +1,7 @@
-//! The document of `plumb check --json`: a run document with two tables of its figures.
+//! Document of `plumb check --json`: a run document with two tables of its figures.
 //!
 //! `sync` holds a row for each job that measures a method to make a write durable, `io` one for each other
-//! job. It is only written: whoever reads it reads the run document in it.
+//! job. The tables are only written: readers use the run document.
 
 use plumb_block::SyncMethod;
 use plumb_measure::{IoResult, SyncResult};
@@ -10,14 +10,14 @@ use serde::Serialize;
 use super::run::{RunDocument, RunTarget};
 use super::span::RunJob;
 
-/// A run document, and the tables of a check.
+/// Run document, and the tables of a check.
 #[derive(Debug, Clone, Serialize)]
 pub struct CheckDocument {
     #[serde(flatten)]
     run: RunDocument,
-    /// The cost of a durable write, by method.
+    /// Cost of a durable write, by method.
     sync: Vec<SyncResult>,
-    /// Application beside storage, by load, in the order of their names.
+    /// Application and storage side of each load, ordered by name.
     io: Vec<IoResult>,
 }
 
@@ -31,7 +31,7 @@ impl From<&RunDocument> for CheckDocument {
         let phases = || run.targets.iter().filter_map(|target| Some((target, run.job_of(target)?)));
         let mut run_of_check = run.clone();
         run_of_check.target = run.names().join(", ");
-        // The schema promises these, and a path that is no null.
+        // The schema promises these fields, and a path that is not null.
         run_of_check.path.get_or_insert_default();
         let environment = &mut run_of_check.environment;
         environment.seed = Some(run.seed);
@@ -47,7 +47,7 @@ impl From<&RunDocument> for CheckDocument {
 
 fn sync_result(method: SyncMethod, target: &RunTarget) -> SyncResult {
     let sides = &target.sides;
-    // A write whose flush came after the end was not seen to become durable.
+    // A write whose flush completed after the end was not observed to become durable.
     let operations = sides.durable_latency.as_ref().map_or(0, |latency| latency.count);
     let device_flushes = sides.storage.as_ref().and_then(|storage| storage.flushes);
     let two_calls = method != SyncMethod::DirectDsync;

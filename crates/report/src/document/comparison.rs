@@ -1,8 +1,7 @@
-//! The document of a comparison, as `plumb compare --json` prints it: the levels of a factor, what each block
-//! measured, and what that says of each pair of levels.
+//! Document of a comparison, as `plumb compare --json` prints it: the levels of a factor, the measurements of
+//! each block, and the result for each pair of levels.
 //!
-//! Ratios are of a level to the one it is compared with. Each null is: it is not known, or the data do not
-//! bound it.
+//! Ratios are of a level to the one that it is compared with. Null means unknown, or not bounded by the data.
 
 use std::collections::BTreeMap;
 
@@ -13,65 +12,66 @@ use super::run::Environment;
 use super::sides::Sides;
 use crate::verdict::Foreign;
 
-/// All that was learnt.
+/// Results of the command.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ComparisonDocument {
-    /// [`ComparisonDocument::SCHEMA`].
+    /// Name and version of the document: [`ComparisonDocument::SCHEMA`].
     pub schema: String,
-    /// The workload that it is about; left out if there is only one.
+    /// Workload of the comparison; left out if there is only one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// `warning` if a limit was exceeded or something was found in the runs, otherwise `none` or `info`.
+    /// `warning` if a limit was exceeded or a rule found something in the runs, otherwise `none` or `info`.
     pub level: String,
-    /// The result in one sentence.
+    /// Result in one sentence.
     pub headline: String,
     /// Factor that differs between the levels: `buffering`, or `workload`.
     pub factor: String,
-    /// The levels; the others are compared with the first.
+    /// Levels. The others are compared with the first.
     pub levels: Vec<LevelResult>,
-    /// Blocks of each level that count.
+    /// Number of blocks of each level that count.
     pub blocks: u64,
-    /// The figure that decides.
+    /// Figure that decides.
     pub figure: String,
-    /// The second level against the first.
+    /// Second level compared with the first.
     #[serde(flatten)]
     pub contrast: Contrast,
-    /// Further levels against the first.
+    /// Further levels compared with the first.
     pub others: Vec<Contrast>,
-    /// The limits that were set.
+    /// Limits set by the user.
     pub limits: Vec<LimitResult>,
-    /// How it was designed.
+    /// Design of the experiment.
     pub design: DesignFacts,
     /// Each block that ran, in order.
     pub measured: Vec<Block>,
-    /// The write path beneath the targets; null if it is not known.
+    /// Write path below the targets; null if unknown.
     pub path: Option<WritePath>,
     /// Findings of the rules in the blocks.
     pub verdicts: Vec<Finding>,
     /// Requested workload in plumb's own language (TOML), with a span for each level.
     pub workload: String,
-    /// The seed of all random choices.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// True if it ran to its end.
+    /// True if the experiment ran to its end.
     pub complete: bool,
-    /// Reason why not.
+    /// Reason why it is not complete; null if it is.
     pub incomplete_because: Option<String>,
-    /// True if something failed that should not: a flush, a device.
+    /// True if it ended because of a failure, such as that of a flush or a device.
     pub failed: bool,
     /// Remarks that supplement the figures.
     pub notes: Vec<String>,
-    /// Where and how it was made.
+    /// Environment of the measurement.
     pub environment: Environment,
-    /// Where the recording is; null if it is not kept.
+    /// Path of the recording; null if there is none.
     pub run_directory: Option<String>,
-    /// Complete comparison of each workload, judged alone, if there are several; the fields beside it are
-    /// those of the first, except for how all of them ended. Left out if there is only one workload.
+    /// Complete comparison of each workload, judged separately, if there are several. The other fields are
+    /// those of the first workload, except for those about the end, which cover all. Left out if there is
+    /// only one workload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chapters: Vec<ComparisonDocument>,
 }
 
 impl ComparisonDocument {
-    /// The name of the JSON document.
+    /// Name and version of the JSON document.
     pub const SCHEMA: &str = "plumb/compare/1";
 
     /// Returns all comparisons with the first level.
@@ -79,7 +79,7 @@ impl ComparisonDocument {
         std::iter::once(&self.contrast).chain(&self.others)
     }
 
-    /// Returns the comparisons of all workloads as one document; of one it is that.
+    /// Returns the comparisons of all workloads as one document; a single one stays as it is.
     pub fn of_chapters(mut all: Vec<Self>) -> Self {
         if all.len() < 2 {
             return all.pop().unwrap_or_default();
@@ -90,7 +90,7 @@ impl ComparisonDocument {
             name: String::new(),
             level: worst.level.clone(),
             headline: all.iter().map(told).collect::<Vec<_>>().join("; "),
-            // Each is in its chapter.
+            // The blocks are in the chapters.
             measured: Vec::new(),
             complete: all.iter().all(|chapter| chapter.complete),
             incomplete_because: all.iter().find_map(|chapter| chapter.incomplete_because.clone()),
@@ -111,65 +111,64 @@ impl ComparisonDocument {
 pub struct LevelResult {
     /// Name of the level.
     pub name: String,
-    /// The median of each figure over the blocks. It has no interval: blocks of one level alone drift, and
-    /// only ratios do not.
+    /// Median of each figure over the blocks, without an interval: the blocks of one level drift, and only
+    /// ratios do not.
     pub figures: BTreeMap<String, f64>,
     /// The counts of all blocks together.
     pub counts: Counts,
-    /// True if a power cut takes all that it wrote, although that was synced, by the path beneath its targets
-    /// or by the flushes that were counted.
+    /// True if a power cut loses data that was synced, according to the path below the targets or the counted
+    /// flushes.
     #[serde(default)]
     pub loses_synced: bool,
-    /// Mount option or attribute of its files by which each write is synced before it returns; absent if
-    /// there is none.
+    /// Mount option or file attribute that makes each write synchronous; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub synchronous: Option<String>,
-    /// The distribution of the time of an operation over all blocks that count, the fastest first; empty of
+    /// Distribution of the time of an operation over all blocks that count, the fastest first; empty for
     /// recorded runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub distribution: Vec<Within>,
 }
 
-/// A point of a distribution.
+/// Point of a distribution.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Within {
     /// Time of an operation, in seconds.
     pub seconds: f64,
-    /// The share of operations that took no longer: 0.99.
+    /// Share of the operations that took at most this time: 0.99.
     pub share: f64,
 }
 
-/// A ratio with the interval that holds it.
+/// Ratio with its confidence interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// The median.
+    /// Median.
     pub median: f64,
-    /// The lower end of its interval.
+    /// Lower end of the interval; null if the data do not bound it.
     pub low: Option<f64>,
-    /// The upper end of its interval.
+    /// Upper end of the interval; null if the data do not bound it.
     pub high: Option<f64>,
-    /// How often such an interval holds the true value: 0.95.
+    /// Confidence level of the interval: 0.95.
     pub level: f64,
 }
 
-/// One level against another.
+/// Comparison of one level with another.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Contrast {
-    /// The level, by its name.
+    /// Name of the level.
     pub compared: String,
-    /// The level that it is compared with.
+    /// Name of the level that it is compared with.
     pub against: String,
     /// Outcome for the figure that decides.
     pub outcome: Outcome,
-    /// The ratio of that figure; null if there are too few blocks.
+    /// Ratio of that figure; null if there are too few blocks.
     pub ratio: Option<Estimate>,
-    /// The smallest difference that this experiment would have found in four of five cases, as a share: 0.03
-    /// is a ratio of 1.03. Null if no difference could have been found.
+    /// Smallest difference that this experiment would have found in four of five cases, as a share: 0.03 is a
+    /// ratio of 1.03. Null if it could not have found any.
     pub smallest_detectable: Option<f64>,
-    /// The ratio of each figure that both have, each interval for itself.
+    /// Ratio of each figure that both levels have, each with its own interval.
     pub ratios: BTreeMap<String, Estimate>,
-    /// Terms that explain the difference in the time from one operation to the next; empty if it was not
-    /// counted.
+    /// Terms that explain the difference in the time from one operation to the next; empty without the
+    /// necessary counts.
     pub explanation: Vec<Term>,
 }
 
@@ -181,16 +180,16 @@ pub enum Outcome {
     Different,
     /// The levels are equal within the threshold.
     Equivalent,
-    /// Neither could be shown.
+    /// Neither a difference nor equality could be shown.
     NoneSeen,
-    /// The ratio is known, of so few runs that no ratio could be told from chance.
+    /// The ratio is known, but of too few runs to distinguish it from chance.
     NotJudged,
-    /// There are no blocks of both to judge by.
+    /// There are not blocks of both levels.
     #[default]
     NotMeasured,
 }
 
-/// A term of the explanation.
+/// Term of the explanation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Term {
     /// Name of the term: `depth`, `sync-count`, `flushes-per-sync`, `flush-count` (where not both levels
@@ -200,103 +199,102 @@ pub struct Term {
     /// Share of the difference; the shares of all terms add up to 1. Null if the difference is small, or much
     /// smaller than a term.
     pub share: Option<f64>,
-    /// The difference that it makes, in seconds from one operation to the next; negative if it saves time.
+    /// Contribution to the difference, in seconds from one operation to the next; negative if it saves time.
     pub seconds: f64,
-    /// The figures behind it.
+    /// Sentence with the figures behind the term.
     pub sentence: String,
 }
 
-/// A limit that was set, and whether it holds.
+/// Limit set by the user, and its result.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LimitResult {
-    /// Limit as typed.
+    /// Limit as the user typed it.
     pub limit: String,
-    /// The level of which the ratio is.
+    /// Level whose ratio is limited.
     pub compared: String,
-    /// True if the whole interval is beyond the limit; null if the limit is inside it, or the ratio is not
-    /// known.
+    /// True if the whole interval is beyond the limit; null if the interval contains the limit, or the ratio
+    /// is unknown.
     pub exceeded: Option<bool>,
 }
 
-/// How an experiment was designed.
+/// Design of an experiment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DesignFacts {
-    /// True if blocks of the levels followed one another in an order that was drawn. If not, drift may be
-    /// taken for a difference.
+    /// True if blocks of the levels followed one another in a random order. Otherwise drift may look like a
+    /// difference.
     pub interleaved: bool,
-    /// True if the levels of a round ran at the same time, rather than in turns.
+    /// True if the levels of a round ran at the same time instead of in turn.
     #[serde(default)]
     pub together: bool,
     /// Maximum number of rounds, each with a block of every level.
     pub rounds_max: u64,
-    /// After which rounds the results were looked at, and with which part of the error.
+    /// Looks at the results: the rounds, and the share of the error.
     pub looks: Vec<LookFacts>,
     /// True if it ended at a look before the last because the outcome was clear.
     pub ended_early: bool,
-    /// The error that all looks share: 0.05.
+    /// Error that all looks share: 0.05.
     pub error: f64,
-    /// The ratio up to which levels count as equivalent: 1.05.
+    /// Ratio up to which levels count as equivalent: 1.05.
     pub equivalent: f64,
-    /// How long a block was measured, in seconds; null of recorded runs.
+    /// Duration of the measurement of a block in seconds; null for recorded runs.
     pub block_seconds: Option<f64>,
-    /// Time that each block ran before that, in seconds; null of recorded runs.
+    /// Warm-up of a block in seconds; null for recorded runs.
     pub warmup_seconds: Option<f64>,
-    /// Prediction from practice; null for recorded runs, and before practice was over.
+    /// Prediction from practice; null for recorded runs, and before the end of practice.
     pub prediction: Option<Prediction>,
 }
 
-/// Prediction, from how much blocks of practice differ, of what an experiment would find and how long it
-/// would have to be.
+/// Prediction of the result and the necessary length of an experiment, from the differences between blocks of
+/// practice.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
-    /// The difference that is to be found, as a share: 0.03 is a ratio of 1.03.
+    /// Difference to be found, as a share: 0.03 is a ratio of 1.03.
     pub difference: f64,
-    /// How often it is to be found: 0.8.
+    /// Probability of finding it: 0.8.
     pub power: f64,
     /// Number of rounds needed.
     pub rounds: u64,
-    /// Factor by which the blocks have to be longer: above 1 where no more rounds are run.
+    /// Factor by which the blocks must be longer; above 1 if the number of rounds is at its maximum.
     pub times_as_long: f64,
-    /// The budget that they take, practice included, in seconds.
+    /// Budget for these rounds, including practice, in seconds.
     pub seconds: f64,
-    /// The smallest difference that the rounds of the given budget find as often, as a share.
+    /// Smallest difference that the rounds of the given budget find with this probability, as a share.
     pub smallest_detectable: f64,
 }
 
-/// A look at the results.
+/// Look at the results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct LookFacts {
-    /// Number of rounds after which it was taken.
+    /// Number of rounds before the look.
     pub rounds: u64,
-    /// The part of the error that it uses.
+    /// Share of the error that the look uses.
     pub error: f64,
 }
 
 /// Measurements of one block.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Block {
-    /// The place of its level in `levels`.
+    /// Index of the block's level in `levels`.
     pub level: usize,
-    /// Round of the block, from 1; 0 is practice, which does not count.
+    /// Round of the block, from 1; 0 for practice, which does not count.
     pub round: u64,
-    /// How long it was measured, in seconds.
+    /// Duration of the measurement, in seconds.
     pub seconds: f64,
-    /// Time that the rate took to settle within it, in seconds; null if it never did or the block was too
-    /// short to say.
+    /// Time in the block until the rate settled, in seconds; null if it never did, or the block was too short
+    /// to tell.
     pub settled_after: Option<f64>,
     /// Figures of the block, by name.
     pub figures: BTreeMap<String, f64>,
     /// Counts of the block.
     pub counts: Counts,
-    /// Operations per second in parts of the block that are alike in length, in order; empty of recorded
-    /// runs.
+    /// Operations per second in parts of the block of equal length, in order; empty for recorded runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<f64>,
 }
 
 impl Block {
-    /// Returns a figure by its name; `None` if the block has none, or completed nothing: then its rates are
-    /// those of half an operation, for the statistics alone.
+    /// Returns a figure by its name. `None` if the block has none, or completed nothing: its rates then
+    /// assume half an operation, for the statistics only.
     pub(crate) fn figure(&self, name: &str) -> Option<f64> {
         self.figures.get(name).copied().filter(|_| self.counts.operations > 0)
     }
@@ -305,14 +303,14 @@ impl Block {
 /// Counts of all targets together. Times are sums over operations and requests, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
-    /// The length of the window.
+    /// Length of the window.
     pub seconds: f64,
     /// Operations that completed: reads, writes and trims.
     pub operations: u64,
-    /// Time of all places for a request, busy or not: the length of the window times the depth.
+    /// Time of all slots for requests, used or not: the length of the window times the depth.
     pub slot_seconds: f64,
-    /// Time of all threads: the length of the window times their number; null with the processor time if that
-    /// is not known.
+    /// Time of all threads: the length of the window times their number; null if the processor time is
+    /// unknown.
     pub thread_seconds: Option<f64>,
     /// True if all operations went through the page cache.
     #[serde(default)]
@@ -335,21 +333,21 @@ pub struct Counts {
     pub device_bytes: Option<u64>,
     /// Time of these.
     pub device_seconds: Option<f64>,
-    /// Time during which a device had a request, summed over devices.
+    /// Time during which a device was busy, summed over devices.
     pub device_busy_seconds: Option<f64>,
-    /// Flushes that the devices were handed.
+    /// Flushes sent to the devices.
     pub flushes: Option<u64>,
     /// Time of these.
     pub flush_seconds: Option<f64>,
     /// Processor time of the workers.
     pub cpu_seconds: Option<f64>,
-    /// Time in which the workers were ready to run and waited for a processor, as if each waited as long as
-    /// the one that waited most.
+    /// Time in which the workers were runnable but waited for a processor, assuming that each waited as long
+    /// as the one that waited longest.
     pub waiting_seconds: Option<f64>,
 }
 
 impl Counts {
-    /// Returns the counts of all targets of a span, of the devices without those of other programs.
+    /// Returns the counts of all targets of a span. Those of the devices exclude other programs.
     pub fn from_sides(sides: &Sides) -> Self {
         let application = &sides.application;
         let seconds = application.seconds;
@@ -390,7 +388,7 @@ impl Counts {
         }
     }
 
-    /// Without what is not known of `other`, with which it could not be compared.
+    /// Returns the counts without those that are unknown in `other`, since they could not be compared.
     pub fn known_with(self, other: &Self) -> Self {
         Self {
             device_ios: self.device_ios.filter(|_| other.device_ios.is_some()),
@@ -406,7 +404,7 @@ impl Counts {
         }
     }
 
-    /// Returns the sum of both; a count that is not known for one is not known for the sum.
+    /// Returns the sum. A count that is unknown in one of them is unknown in the sum.
     pub fn plus(self, other: Self) -> Self {
         let count = |one: Option<u64>, other: Option<u64>| Some(one? + other?);
         let time = |one: Option<f64>, other: Option<f64>| Some(one? + other?);

@@ -1,5 +1,5 @@
-//! The documents of `plumb drive`. The status of a drive is that of [`plumb_targets`], whose server answers
-//! with it.
+//! Documents of `plumb drive`. The status of a single drive is that of [`plumb_targets`], as its server
+//! returns it.
 
 use plumb_path::Cache;
 use plumb_sim::figures::FigureRow;
@@ -9,20 +9,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::wording;
 
-/// `plumb drive list`: the models that are shipped.
+/// `plumb drive list`: the available models.
 #[derive(Debug, Serialize)]
 pub struct DriveList {
-    /// [`DriveList::SCHEMA`].
+    /// Name and version of the document: [`DriveList::SCHEMA`].
     pub schema: &'static str,
-    /// The models.
+    /// Models.
     pub models: Vec<ListedModel>,
 }
 
 impl DriveList {
-    /// The name of the JSON document.
+    /// Name and version of the JSON document.
     pub const SCHEMA: &str = "plumb/drive-list/1";
 
-    /// Lists these models.
+    /// Creates the list of these models.
     pub fn new(models: Vec<Model>) -> Self {
         Self { schema: Self::SCHEMA, models: models.into_iter().map(ListedModel::from).collect() }
     }
@@ -37,11 +37,11 @@ pub struct ModelFacts {
     pub kind: String,
     /// `sata`, `nvme`, ...
     pub interface: String,
-    /// Behaviour of its cache, in a sentence.
+    /// Behaviour of the cache, in a sentence.
     pub cache: String,
-    /// Drives for which it stands.
+    /// Drives that the model represents.
     pub description: String,
-    /// Sources of its figures.
+    /// Sources of the figures.
     pub source: Vec<String>,
 }
 
@@ -58,19 +58,19 @@ impl From<Model> for ModelFacts {
     }
 }
 
-/// Returns the word that stands for a value in documents.
+/// Returns the word for a value in documents.
 fn word(value: &impl Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// A model in the list.
+/// Model in the list.
 #[derive(Debug, Serialize)]
 pub struct ListedModel {
     /// Facts of the model.
     #[serde(flatten)]
     pub facts: ModelFacts,
-    /// State of the write cache, and what becomes of an acknowledged write in it when the power is cut:
-    /// `none`, `on, volatile`, `off, protected`, `on, volatile, flushes ignored`.
+    /// State of the write cache, and the fate of acknowledged writes in it at a power cut: `none`, `on,
+    /// volatile`, `off, protected`, `on, volatile, flushes ignored`.
     pub write_cache: String,
     /// Capacity in bytes.
     pub size: u64,
@@ -106,22 +106,22 @@ fn write_cache(model: &Model) -> String {
 /// `plumb drive show`: the parameters of a model.
 #[derive(Debug, Serialize)]
 pub struct DriveModel {
-    /// [`DriveModel::SCHEMA`].
+    /// Name and version of the document: [`DriveModel::SCHEMA`].
     pub schema: &'static str,
     /// Facts of the model.
     #[serde(flatten)]
     pub facts: ModelFacts,
     /// Parameters of the model.
     pub parameters: Vec<Figure>,
-    /// Figures beside published ones, if they were asked for.
+    /// Simulated figures next to published ones, if they were requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub figures: Option<Vec<FigureRow>>,
 }
 
 impl DriveModel {
-    /// The name of the JSON document.
+    /// Name and version of the JSON document.
     pub const SCHEMA: &str = "plumb/drive-model/1";
-    /// The seed of the runs that figures are taken from.
+    /// Seed of the runs that give the figures.
     pub const SEED: u64 = 1;
 
     /// Creates the document of a model, with its figures if they were measured.
@@ -131,35 +131,35 @@ impl DriveModel {
     }
 }
 
-/// The status of a drive, as it is shown.
+/// Status of a drive, with presentation hints.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct DriveShown {
-    /// The status.
+    /// Status.
     pub status: DriveStatus,
-    /// True if it was taken away just now.
+    /// True if the command has just taken the drive away.
     #[serde(skip)]
     pub is_gone: bool,
 }
 
-/// The status of all drives.
+/// Status of all drives.
 #[derive(Debug, Serialize)]
 pub struct DrivesShown {
-    /// [`DrivesShown::SCHEMA`].
+    /// Name and version of the document: [`DrivesShown::SCHEMA`].
     pub schema: &'static str,
-    /// The drives.
+    /// Drives.
     pub drives: Vec<DriveStatus>,
 }
 
 impl DrivesShown {
-    /// The name of the JSON document.
+    /// Name and version of the JSON document.
     pub const SCHEMA: &str = "plumb/drives/1";
 }
 
-/// `plumb drive detach` of a drive whose process was gone.
+/// `plumb drive detach` of a drive whose process has ended.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct DriveGone {
-    /// [`DriveGone::SCHEMA`].
+    /// Name and version of the document: [`DriveGone::SCHEMA`].
     pub schema: String,
     /// Name of the drive.
     pub name: String,
@@ -168,6 +168,6 @@ pub struct DriveGone {
 }
 
 impl DriveGone {
-    /// The name of the JSON document.
+    /// Name and version of the JSON document.
     pub const SCHEMA: &str = "plumb/drive-gone/1";
 }

@@ -7,7 +7,7 @@ use super::check::CheckDocument;
 use super::recorded_check::RecordedCheck;
 use super::run::RunDocument;
 
-/// A run as the JSON document that its schema names.
+/// Run as the JSON document of its schema.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 pub enum JsonView<'a> {
@@ -17,16 +17,16 @@ pub enum JsonView<'a> {
     Load(&'a RunDocument),
 }
 
-/// The part of a document that says which one it is.
+/// Fields that identify the type of a document.
 #[derive(Debug, serde::Deserialize)]
 pub(super) struct Kind {
     pub(super) schema: String,
-    /// Present in every run document, and so in a check since it holds one.
+    /// Present in every run document, and so in a check that contains one.
     spans: Option<serde::de::IgnoredAny>,
 }
 
 impl Kind {
-    /// Returns true if it is a check that was recorded with its tables alone, before it held a run.
+    /// Returns true for a check recorded with its tables alone, before checks contained a run document.
     pub(super) fn is_of_tables(&self) -> bool {
         self.schema == CheckDocument::SCHEMA && self.spans.is_none()
     }
@@ -40,7 +40,7 @@ pub(crate) fn pretty(document: &impl Serialize) -> Result<String, serde_json::Er
 }
 
 impl RunDocument {
-    /// Returns the JSON document that is written for the run: the one that its schema names.
+    /// Returns the JSON document of the run, according to its schema.
     pub fn as_json(&self) -> JsonView<'_> {
         match self.is_check() {
             true => JsonView::Check(Box::new(self.into())),
@@ -59,9 +59,10 @@ impl RunDocument {
     /// Reads the document of a run.
     ///
     /// # Errors
-    /// If it is not the document of a run.
+    /// If it is not one.
     pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
-        // Bytes, as which files are read too: text would need a second copy of the code for each type.
+        // Files are read as bytes too: reading a string would instantiate the code a second time for each
+        // type.
         let kind = serde_json::from_slice::<Kind>(text.as_bytes())?;
         match kind.schema.as_str() {
             _ if kind.is_of_tables() => {

@@ -1,4 +1,4 @@
-//! Names of targets in reports, and the choice of those that are shown as a sum.
+//! Labels of targets in reports, and the choice of those shown as a sum.
 
 use std::collections::HashMap;
 
@@ -6,8 +6,8 @@ use super::run::{RunDocument, RunTarget};
 use super::sides::Sides;
 
 impl RunDocument {
-    /// Returns the sums shown beside the targets: one for each span that has several targets, with its label.
-    /// Spans run one after the other, so that a sum over several of them would be a mean of unlike things.
+    /// Returns the sums to show with the targets: one for each span with several targets, and its label.
+    /// There is no sum over several spans, since they ran one after another.
     pub(crate) fn sums(&self) -> Vec<(String, &Sides)> {
         let several = |span: usize| self.targets.iter().filter(|target| target.span == span).nth(1).is_some();
         let spans = self.spans.iter().enumerate().filter(|(index, _)| several(*index));
@@ -19,8 +19,8 @@ impl RunDocument {
             .collect()
     }
 
-    /// Returns for each target whether another one of its span is on devices of it, so that what these moved
-    /// is of both.
+    /// Returns for each target whether it shares a device with another one of its span, so that the device's
+    /// traffic belongs to both.
     pub fn sharing(&self) -> Vec<bool> {
         let mut on: HashMap<(usize, &str), usize> = HashMap::new();
         for target in &self.targets {
@@ -34,8 +34,8 @@ impl RunDocument {
         self.targets.iter().map(shares).collect()
     }
 
-    /// Returns a label for each target, no two of them equal: its name, with its job and its span where the
-    /// name alone is not enough. All phases of a check have one target, so they are named by their jobs.
+    /// Returns a unique label for each target: its name, with its job and its span where the name is
+    /// ambiguous. All phases of a check have one target, so they are named by their jobs.
     pub fn labels(&self) -> Vec<String> {
         let mut alike: HashMap<&str, usize> = HashMap::new();
         for target in &self.targets {
@@ -63,7 +63,7 @@ impl RunDocument {
         labels
     }
 
-    /// Returns the text that distinguishes a target from others of its name: its job, and its span if there
+    /// Returns the text that distinguishes a target from others with its name: its job, and its span if there
     /// are several.
     fn place_of(&self, target: &RunTarget) -> String {
         let job = self.job_of(target).filter(|job| job.name != target.name && !job.name.is_empty());
@@ -94,7 +94,7 @@ impl RunDocument {
     }
 }
 
-/// Returns the names of the devices beneath a target.
+/// Returns the names of the devices below a target.
 fn devices_of(target: &RunTarget) -> impl Iterator<Item = &str> {
     target.sides.storage.iter().flat_map(|side| side.devices.iter().map(|device| device.name.as_str()))
 }

@@ -1,116 +1,117 @@
-//! Figures until now of an observation that goes on: `plumb observe --serve` shows them as metrics, and the
-//! slowest events as a document of their own.
+//! Interim figures of a running observation: `plumb observe --serve` publishes them as metrics, and the
+//! slowest events as a separate document.
 
 use plumb_measure::Buckets;
 use plumb_path::exposure::ObservedExposure;
 use serde::{Deserialize, Serialize};
 
-/// All that was seen until now.
+/// Everything observed so far.
 #[derive(Debug, Clone, Default)]
 pub struct LiveObservation {
-    /// Times, once in each respect.
+    /// Times, grouped in several ways.
     pub times: Vec<TimesBy>,
     /// Failed writes, by file system.
     pub lost_writes: Vec<LostWrites>,
     /// Events that were read.
     pub events: u64,
-    /// Events that were lost.
+    /// Lost events.
     pub events_lost: u64,
     /// Processor time of this process, in seconds.
     pub cpu_seconds: f64,
-    /// Loss that a power cut would cause; empty unless it is watched.
+    /// Loss that a power cut would cause; empty unless it is monitored.
     pub exposures: Vec<ObservedExposure>,
 }
 
-/// Times by one respect, such as by device.
+/// Times grouped by one attribute, such as the device.
 #[derive(Debug, Clone)]
 pub struct TimesBy {
     /// Part of the name of the metric: `device`.
     pub name: &'static str,
-    /// How they are told apart, as words of a sentence: `by device`.
+    /// Description of the grouping within a sentence: `by device`.
     pub help: &'static str,
-    /// The busiest names, and one for all others.
+    /// Busiest names, and one entry for all others.
     pub names: Vec<NamedTimes>,
 }
 
-/// Times of one name.
+/// Times of one group.
 #[derive(Debug, Clone)]
 pub struct NamedTimes {
-    /// Labels that name it.
+    /// Labels of the group.
     pub labels: Vec<(&'static str, String)>,
-    /// Kinds of time, each with the distribution.
+    /// Kinds of time, each with its distribution.
     pub times: Vec<(&'static str, Buckets)>,
 }
 
-/// Writes to a file system that failed after the page cache had taken them.
+/// Writes to a file system that failed after the page cache had accepted them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LostWrites {
-    /// The kernel's name of the device, or its number.
+    /// Kernel's name of the device, or its number.
     pub device: String,
-    /// Mount point of the file system; empty if it is not known.
+    /// Mount point of the file system; empty if unknown.
     pub mount_point: String,
     /// Failed writes.
     pub failures: u64,
-    /// Files with failures of which no program was told since.
+    /// Files with failures that have not been reported to any program.
     pub files_unreported: u64,
 }
 
 impl LostWrites {
-    /// Returns the labels that name the file system.
+    /// Returns the labels that identify the file system.
     pub fn labels(&self) -> [(&str, &str); 2] {
         [("device", &self.device), ("mount_point", &self.mount_point)]
     }
 }
 
-/// The slowest events of the last minutes.
+/// Slowest events of the last minutes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SlowDocument {
-    /// [`SlowDocument::SCHEMA`].
+    /// Name and version of the document: [`SlowDocument::SCHEMA`].
     pub schema: String,
-    /// The events, the slowest first.
+    /// Events, the slowest first.
     pub events: Vec<SlowEvent>,
 }
 
 impl SlowDocument {
-    /// Schema of this document.
+    /// Name and version of the document.
     pub const SCHEMA: &str = "plumb/slow/1";
 }
 
-/// A sync or a request that took long.
+/// Slow sync or request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SlowEvent {
-    /// When it ended, in seconds since 1970.
+    /// Time of the end, in seconds since 1970.
     pub ended_at: f64,
-    /// Time that it took, with its time in a queue of the kernel.
+    /// Duration in seconds, including the time in a queue of the kernel.
     pub seconds: f64,
-    /// Part of it in a queue of the kernel; null of a sync, and of a request that went past that.
+    /// Part of the duration in a queue of the kernel; null for a sync, and for a request that bypassed the
+    /// queue.
     pub queue_seconds: Option<f64>,
-    /// `fsync` and other calls, or `read`, `write`, `flush`, `trim` of a device; `fua` after a write that was
-    /// durable at its end.
+    /// `fsync` and other calls, or `read`, `write`, `flush`, `trim` of a device. `fua` for a write that was
+    /// durable on completion.
     pub operation: String,
-    /// Bytes of a request; null of a sync.
+    /// Bytes of a request; null for a sync.
     pub bytes: Option<u64>,
-    /// The kernel's name of the device; null if it is not known.
+    /// Kernel's name of the device; null if unknown.
     pub device: Option<String>,
-    /// Mount point of the file system; null if it is not known.
+    /// Mount point of the file system; null if unknown.
     pub mount_point: Option<String>,
-    /// The file of a sync; null if it is not known.
+    /// File of a sync; null if unknown.
     pub file: Option<String>,
-    /// Name of the process; of a request the one that asked for it, which may be the kernel.
+    /// Name of the process. For a request it is the submitter, which may be the kernel.
     pub process: String,
     /// Number of the process; null if it had ended.
     pub pid: Option<u32>,
-    /// Path of its cgroup; null if it is not known.
+    /// Path of the cgroup; null if unknown.
     pub cgroup: Option<String>,
-    /// Activity of the device at that time; null if no device is known, or it is not observed.
+    /// Activity of the device at that time; null if the device is unknown or not observed.
     pub device_then: Option<DeviceActivity>,
 }
 
-/// Requests that a device completed while an event lasted.
+/// Requests that a device completed during an event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceActivity {
-    /// Time that is counted, in seconds: that of the event, made whole to twentieths of a second, at most 30
-    /// s.
+    /// Length of the counted time in seconds: that of the event, rounded up to twentieths of a second, at
+    /// most 30 s.
     pub seconds: f64,
     /// Reads.
     pub reads: u64,
@@ -118,10 +119,10 @@ pub struct DeviceActivity {
     pub writes: u64,
     /// Flushes.
     pub flushes: u64,
-    /// Bytes that were read and written.
+    /// Bytes read and written.
     pub bytes: u64,
     /// Longest time of a request at the device, in seconds.
     pub longest: f64,
-    /// Requests that the device had when the event ended.
+    /// Requests in flight at the device when the event ended.
     pub in_flight: u64,
 }

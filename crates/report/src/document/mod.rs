@@ -1,18 +1,18 @@
 //! Results of a run: its document, and its recording with distributions and time series.
 //!
-//! Every run is a [`RunDocument`]: a write path, spans that followed one another, in each of them jobs that
-//! ran at the same time, and for each target of a job what the application and the storage saw. A check is
-//! such a run, whose spans are its phases. There are two JSON documents of it: `plumb/load/1` is the run
-//! document itself, `plumb/check/1` is the same with two tables made from it ([`CheckDocument`]).
+//! Every run is a [`RunDocument`]: a write path, consecutive spans with jobs that run at the same time, and
+//! for each target of a job the application side and the storage side. A check is such a run, with its phases
+//! as spans. A run has one of two JSON documents: `plumb/load/1` is the run document itself, and
+//! `plumb/check/1` adds two tables made from it ([`CheckDocument`]).
 //!
-//! [`ProofDocument`] is what `plumb prove app` learnt, [`ComparisonDocument`] what `plumb compare` did,
-//! [`StudyDocument`] what `plumb study` did, [`FleetDocument`] what many hosts did, [`ObservationDocument`]
-//! what `plumb observe` saw: documents of their own. [`policy`], [`cache`], [`drive`], [`power`] and
-//! [`restore`] are documents of how something is, and of what a command did.
+//! Separate documents: [`ProofDocument`] of `plumb prove app`, [`ComparisonDocument`] of `plumb compare`,
+//! [`StudyDocument`] of `plumb study`, [`FleetDocument`] of `plumb fleet`, [`ObservationDocument`] of `plumb
+//! observe`. [`policy`], [`cache`], [`drive`], [`power`] and [`restore`] hold documents of a status, and of
+//! the results of commands.
 //!
-//! The types here are plain data: they hold nothing of the crates that run loads, and no function here
-//! renders a report. Durations are seconds, sizes bytes, rates per second; what is not known is null, with a
-//! sibling that says why.
+//! The types here are plain data, independent of the crates that run loads, and no function here renders a
+//! report. Durations are in seconds, sizes in bytes, rates per second. An unknown value is null, and a
+//! related field states the reason.
 
 pub mod cache;
 pub mod check;

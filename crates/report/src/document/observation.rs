@@ -1,5 +1,5 @@
-//! The document of an observation, as `plumb observe --json` prints it: what other programs asked of block
-//! devices, and the calls with which they made files durable. Nothing here was caused by plumb.
+//! Document of an observation, as `plumb observe --json` prints it: requests of other programs to block
+//! devices, and the calls by which they made files durable. plumb itself caused none of these.
 
 use plumb_block::DeviceCounters;
 use plumb_measure::{Buckets, Histogram, Latency};
@@ -8,79 +8,77 @@ use serde::{Deserialize, Serialize};
 
 use super::run::Environment;
 
-/// All that was seen.
+/// Results of an observation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ObservationDocument {
-    /// [`ObservationDocument::SCHEMA`].
+    /// Name and version of the document: [`ObservationDocument::SCHEMA`].
     pub schema: String,
-    /// `danger` if a write was lost of which nobody was told, `warning` if all were told, else `none`: an
-    /// observation judges nothing else.
+    /// `danger` if a write was lost without a report to any program, `warning` if all losses were reported,
+    /// otherwise `none`. Nothing else is judged.
     pub level: String,
-    /// The result in one sentence.
+    /// Result in one sentence.
     pub headline: String,
-    /// Observed target, as typed.
+    /// Observed target, as the user typed it.
     pub target: String,
-    /// How long, in seconds.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// How it was observed.
+    /// Source of the data.
     pub source: Source,
-    /// Reason why not by events; null if it was.
+    /// Reason why events were not used; null if they were.
     pub source_because: Option<String>,
-    /// The devices, those first that the target is directly on; of all disks the busiest first.
+    /// Devices: first those that the target is directly on; for all disks the busiest first.
     pub devices: Vec<ObservedDevice>,
-    /// The calls that made files durable, by process and call; null if they were not seen.
+    /// Calls that made files durable, by process and call; null if they were not observed.
     pub syncs: Option<Vec<ObservedSync>>,
-    /// How long all of them took that are counted, but for those of sync_file_range, which flush no device;
-    /// null if there were none.
+    /// Latency of all counted syncs except sync_file_range, which flushes no device; null if there were none.
     pub sync_latency: Option<Latency>,
-    /// Number of these syncs by the range of times that they took.
+    /// Number of these syncs by range of latency.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sync_latency_buckets: Vec<BucketCount>,
-    /// Writes that failed after the page cache had taken them, by file; null if they were not seen.
+    /// Writes that failed after the page cache had accepted them, by file; null if they were not observed.
     pub writeback_errors: Option<Vec<WritebackError>>,
-    /// Reason why they were not; null if they were.
+    /// Reason why syncs were not observed; null if they were.
     pub syncs_unknown_because: Option<String>,
-    /// Kernel's counters of the observed process; null if it was not one process.
+    /// Kernel's counters of the observed process; null if a single process was not observed.
     pub process: Option<ProcessIo>,
-    /// Loss that a power cut would cause from each path that was watched for that; empty unless it was asked
-    /// for.
+    /// Loss that a power cut would cause on each monitored path; empty if not requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exposures: Vec<ObservedExposure>,
     /// Cost of observing.
     pub cost: ObservationCost,
-    /// True if it ran as long as was asked, or until it was stopped if no duration was given.
+    /// True if it ran for the requested time, or until it was stopped if no duration was given.
     pub complete: bool,
-    /// Reason why not.
+    /// Reason why it is not complete; null if it is.
     pub incomplete_because: Option<String>,
     /// Remarks that supplement the figures.
     pub notes: Vec<String>,
-    /// A workload of the same kind, in plumb's own language (TOML); empty if nothing was seen that one can be
-    /// made of.
+    /// Workload of the same kind in plumb's own language (TOML); empty if the observed requests do not
+    /// suffice for one.
     pub workload: String,
-    /// Where and how it was made.
+    /// Environment of the measurement.
     pub environment: Environment,
-    /// Where the recording is; null if it is not kept.
+    /// Path of the recording; null if there is none.
     pub run_directory: Option<String>,
 }
 
-/// How requests were seen.
+/// Source of the data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// Each by itself, through the kernel's tracing.
+    /// Individual requests, from the kernel's tracing.
     Events,
-    /// Difference of counters: no latencies of single requests, no sizes, no syncs.
+    /// Differences of counters: no latencies of single requests, no sizes, no syncs.
     #[default]
     Counters,
 }
 
-/// A device.
+/// Observed device.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ObservedDevice {
-    /// The kernel's name.
+    /// Kernel's name of the device.
     pub name: String,
-    /// True if it has requests, which wait in a queue of the kernel. One without (zram, dm, md) was seen by
-    /// what it was handed.
+    /// True if the device has requests, which wait in a queue of the kernel. A device without (zram, dm, md)
+    /// was observed by the bios sent to it.
     pub has_requests: bool,
     /// Reads.
     pub read: ObservedDirection,
@@ -88,29 +86,30 @@ pub struct ObservedDevice {
     pub write: ObservedDirection,
     /// Trims.
     pub trim: ObservedDirection,
-    /// Flushes that the device was handed; null where the kernel does not count them.
+    /// Flushes sent to the device; null if the kernel does not count them.
     pub flushes: Option<u64>,
-    /// Flushes that the device received, per second.
+    /// Flushes sent to the device, per second.
     pub flushes_per_second: Option<f64>,
-    /// Time that the device took for a flush; null if there was none, or flushes were not seen one by one.
+    /// Latency of flushes at the device; null without flushes, or if they were not observed individually.
     pub flush_latency: Option<Latency>,
-    /// Number of flushes by the range of times that the device took for them.
+    /// Number of flushes by range of latency at the device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flush_latency_buckets: Vec<BucketCount>,
-    /// Writes that were durable when they completed; null if they were not seen one by one.
+    /// Writes that were durable on completion; null if they were not observed individually.
     pub fua_writes: Option<u64>,
-    /// Reads and writes that were merged into another one before they were issued.
+    /// Reads and writes merged into another one before they were issued.
     pub merges: u64,
-    /// Requests that the device had at once; null if they were not seen one by one.
+    /// Requests in flight at the device; null if they were not observed individually.
     pub queue_depth: Option<QueueDepth>,
-    /// When reads, writes and trims came, all together; null if they were not seen one by one, or too few.
+    /// Arrival times of reads, writes and trims together; null if they were not observed individually, or too
+    /// few.
     pub arrivals: Option<Arrivals>,
-    /// Counters of /proc/diskstats over the same time; null if the device came or went.
+    /// Counters of /proc/diskstats over the same time; null if the device appeared or disappeared meanwhile.
     pub counters: Option<DeviceCounters>,
-    /// True if the events and the counters agree; null if there were no events, or if requests were in flight
-    /// when observation began or ended.
+    /// True if events and counters agree; null without events, or if requests were in flight when the
+    /// observation began or ended.
     pub counters_agree: Option<bool>,
-    /// Completions in each part of the time.
+    /// Completions in each part of the observation.
     pub over_time: Vec<OverTime>,
 }
 
@@ -119,48 +118,48 @@ pub struct ObservedDevice {
 pub struct ObservedDirection {
     /// Requests that completed.
     pub ios: u64,
-    /// Bytes that they moved.
+    /// Bytes of these requests.
     pub bytes: u64,
     /// Requests per second.
     pub iops: f64,
     /// Bytes per second.
     pub bytes_per_second: f64,
-    /// Bytes of a request; null if there was none.
+    /// Mean length of a request in bytes; null if there was none.
     pub io_bytes_mean: Option<f64>,
-    /// How many were of each size, in the order of sizes; empty if they were not seen one by one.
+    /// Number of requests of each size, ordered by size; empty if they were not observed individually.
     pub sizes: Vec<SizeCount>,
-    /// Share of the requests that began where one of the last few had ended; null if they were not seen one
-    /// by one.
+    /// Share of the requests that began where one of the last few had ended; null if they were not observed
+    /// individually.
     pub sequential: Option<f64>,
-    /// The first byte that was touched; null if none was, or it was not seen.
+    /// First byte touched; null if there was none, or it was not observed.
     pub from_byte: Option<u64>,
-    /// The byte behind the last one.
+    /// Byte after the last one touched; null if there was none, or it was not observed.
     pub until_byte: Option<u64>,
-    /// The most that the device had at once; at least that many if events were lost.
+    /// Maximum number in flight at the device; a lower bound if events were lost.
     pub depth_max: u64,
-    /// How long those waited in a queue of the kernel that did, before the device got them; null if none did.
+    /// Time in a queue of the kernel before the device, of the requests that waited there; null if none did.
     pub queue_latency: Option<Latency>,
-    /// Time that the device took, from being handed a request to its completion.
+    /// Time at the device, from the dispatch of a request to its completion.
     pub latency: Option<Latency>,
-    /// Number of requests by the range of times that the device took for them.
+    /// Number of requests by range of time at the device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latency_buckets: Vec<BucketCount>,
-    /// When they came; null if there were too few.
+    /// Arrival times; null if there were too few.
     pub arrivals: Option<Arrivals>,
 }
 
-/// Number of durations in one range. The ranges of a list follow each other: each ends at twice the time of
-/// the one before, and the list ends where nothing longer was seen.
+/// Number of durations in one range. The ranges of a list are consecutive: each ends at twice the end of the
+/// previous one. The list ends with the longest observed duration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct BucketCount {
-    /// Longest duration of the range, in seconds; null of the range that has no end.
+    /// End of the range in seconds; null for an unbounded range.
     pub up_to: Option<f64>,
     /// Durations.
     pub count: u64,
 }
 
 impl BucketCount {
-    /// Returns the counts of a distribution, from the first range in which something was seen to the last.
+    /// Returns the counts of a distribution, from the first range that is not empty to the last.
     pub fn of_histogram(histogram: &Histogram) -> Vec<Self> {
         let counted = Buckets::from(histogram);
         let counts = counted.counts().map(|(up_to, count)| Self { up_to, count });
@@ -170,129 +169,128 @@ impl BucketCount {
     }
 }
 
-/// Requests of one size.
+/// Number of requests of one size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SizeCount {
-    /// The size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// How many.
+    /// Number of requests.
     pub ios: u64,
 }
 
-/// Requests that a device had at once.
+/// Number of requests in flight at a device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct QueueDepth {
-    /// The mean over the time.
+    /// Mean over the whole time.
     pub mean: f64,
-    /// Mean over the time in which the device had any request; 0 if it never had.
+    /// Mean over the time in which the device was busy; 0 if it never was.
     pub busy_mean: f64,
-    /// The most.
+    /// Maximum.
     pub max: u64,
-    /// The share of the time in which it had any.
+    /// Share of the time in which the device was busy.
     pub busy: f64,
 }
 
-/// When requests came.
+/// Arrival times of requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Arrivals {
-    /// The standard deviation of the time between two of them, over its mean: 0 of a clock, 1 of independent
-    /// clients.
+    /// Coefficient of variation of the time between two arrivals: 0 for a clock, 1 for independent clients.
     pub variation: f64,
-    /// The bursts: what lies between pauses that are at least ten times as long as the median of all
-    /// intervals, and 1 ms. Null if such pauses take less than a fifth of the time.
+    /// Bursts, separated by pauses that are at least 1 ms and ten times the median of all intervals. Null if
+    /// such pauses take less than a fifth of the time.
     pub bursts: Option<Bursts>,
 }
 
-/// Requests with pauses between them.
+/// Bursts of requests with pauses between them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bursts {
-    /// How many.
+    /// Number of bursts.
     pub count: u64,
-    /// Requests of one, in the mean.
+    /// Mean number of requests of a burst.
     pub ios_mean: f64,
-    /// The pause between two, in seconds, in the mean.
+    /// Mean pause between two bursts, in seconds.
     pub pause_mean: f64,
 }
 
-/// Completions in one part of the time.
+/// Completions in one part of the observation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct OverTime {
-    /// When it began, in seconds since the start.
+    /// Beginning of the part, in seconds since the start.
     pub at: f64,
-    /// How long it is, in seconds.
+    /// Length of the part, in seconds.
     pub seconds: f64,
     /// Reads and writes. Trims move no data and are left out.
     pub ios: u64,
-    /// Bytes of these.
+    /// Bytes of these requests.
     pub bytes: u64,
-    /// Mean time of the requests at the device, in seconds; null if there were none, or they were not seen
-    /// one by one.
+    /// Mean time of the requests at the device in seconds; null without requests, or if they were not
+    /// observed individually.
     pub latency_mean: Option<f64>,
 }
 
-/// In the place of a call: a file was made durable and none was made. Seen on file systems that say when they
-/// have done that: ext4, f2fs.
+/// Value of `call` for a file that was made durable without a call. Observed on file systems that report it:
+/// ext4, f2fs.
 pub const NO_CALL: &str = "no call";
 
 /// Calls of a process that made files durable.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ObservedSync {
-    /// The process; 0 if it had ended before it could be looked up: then its name is that of the event of its
-    /// start, or `ended`.
+    /// Process ID; 0 if the process had ended before the lookup. Its name is then that of its exec event, or
+    /// `ended`.
     pub process: u32,
     /// Name of the process.
     pub name: String,
-    /// The call: `fsync`, `fdatasync`, `sync_file_range`, `msync`, `syncfs`, `sync`; or [`NO_CALL`].
+    /// Call: `fsync`, `fdatasync`, `sync_file_range`, `msync`, `syncfs`, `sync`; or [`NO_CALL`].
     pub call: String,
-    /// One of the files; null if the call names none, or it was gone.
+    /// One of the files; null if the call names none, or the file was gone.
     pub file: Option<String>,
-    /// True if the headline and `sync_latency` count them: of an observed device or path those that are known
-    /// to be on it. Not counted are sync, which is of all devices, and those of which it is not known where
-    /// the file is.
+    /// True if the headline and `sync_latency` include these calls: for an observed device or path, those
+    /// known to be on it. Calls of sync, which affects all devices, and calls with an unknown place are not
+    /// included.
     pub counted: bool,
-    /// Calls that ended.
+    /// Completed calls.
     pub count: u64,
-    /// Calls that ended, per second.
+    /// Completed calls per second.
     pub per_second: f64,
-    /// Calls that failed.
+    /// Failed calls.
     pub errors: u64,
-    /// How long they took; null if none ended.
+    /// Latency of the calls; null if none completed.
     pub latency: Option<Latency>,
 }
 
-/// Writes of a file that failed after the page cache had taken them. What they held is in memory at most.
+/// Writes of a file that failed after the page cache had accepted them. Their data exists in memory at most.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct WritebackError {
-    /// The kernel's name of the device that the file system is on; the source of the mount, or
-    /// `MAJOR:MINOR`, where there is no single one.
+    /// Kernel's name of the device of the file system; the source of the mount, or `MAJOR:MINOR`, if there is
+    /// no single device.
     pub device: String,
-    /// Mount point of the file system; null for a block device itself, which holds what the file system
-    /// keeps of itself, and where no mount shows it.
+    /// Mount point of the file system; null if no mount shows it, and for a block device itself, which holds
+    /// the file system's own data.
     pub mount_point: Option<String>,
-    /// Type of the file system; null likewise.
+    /// Type of the file system; null if the mount point is.
     pub file_system: Option<String>,
-    /// Number of the file there.
+    /// Inode number of the file.
     pub inode: u64,
-    /// A path that leads to it; null if none was found.
+    /// Path of the file; null if none was found.
     pub path: Option<String>,
-    /// The last error, in words.
+    /// Last error, in words.
     pub error: String,
-    /// Failures that the kernel noted.
+    /// Failures that the kernel recorded.
     pub failures: u64,
-    /// Time of the first one, in seconds since the start.
+    /// Time of the first failure, in seconds since the start.
     pub first_at: f64,
-    /// Time of the last one, likewise.
+    /// Time of the last failure, in seconds since the start.
     pub last_at: f64,
-    /// True if somebody was told after the last failure.
+    /// True if the error was reported to a program after the last failure.
     pub reported: bool,
-    /// Processes that were told, by a call that failed.
+    /// Processes that received the error from a failed call.
     pub reported_to: Vec<Recipient>,
 }
 
-/// Process that was told of an error.
+/// Process that received an error.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recipient {
-    /// The process; 0 if it had ended before it could be looked up.
+    /// Process ID; 0 if the process had ended before the lookup.
     pub process: u32,
     /// Name of the process.
     pub name: String,
@@ -301,70 +299,70 @@ pub struct Recipient {
 /// Kernel's counters of a process (proc(5), /proc/PID/io).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessIo {
-    /// The process.
+    /// Process ID.
     pub process: u32,
     /// Name of the process.
     pub name: String,
-    /// Bytes that it asked to read, also of those that were in memory; null with the following ones if they
+    /// Bytes requested by reads, including those served from memory; null, like the other counters, if they
     /// may not be read.
     pub read_calls_bytes: Option<u64>,
-    /// Bytes that it asked to write.
+    /// Bytes requested by writes.
     pub write_calls_bytes: Option<u64>,
-    /// Bytes that came from storage for it.
+    /// Bytes read from storage.
     pub read_bytes: Option<u64>,
-    /// Bytes that it made dirty, or wrote past the page cache.
+    /// Bytes made dirty, or written past the page cache.
     pub write_bytes: Option<u64>,
 }
 
 /// Cost of observing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ObservationCost {
-    /// Processor time of plumb, in seconds. What the kernel needed to record events is part of the programs
-    /// that caused them, and is not in it.
+    /// Processor time of plumb in seconds. The cost of recording events in the kernel is charged to the
+    /// programs that caused them.
     pub cpu_seconds: f64,
     /// Processor time as a share of one processor.
     pub cpu_share: f64,
-    /// Events that were read.
+    /// Events read.
     pub events: u64,
-    /// Events that the kernel had no room for. If there are any, the counts and rates of devices are those of
-    /// `counters`, what was seen one by one (sizes, latencies) is a part of the requests, and syncs are lower
-    /// bounds.
+    /// Events lost because the kernel's buffer was full. If there are any, the counts and rates of devices
+    /// come from `counters`, individual data (sizes, latencies) cover a part of the requests, and syncs are
+    /// lower bounds.
     pub events_lost: u64,
 }
 
 impl ObservationDocument {
-    /// The name of the JSON document.
+    /// Name and version of the JSON document.
     pub const SCHEMA: &str = "plumb/observation/1";
 
-    /// Returns true if requests or syncs were not all seen: by counters alone, without system calls, or with
-    /// lost events.
+    /// Returns true if requests or syncs were observed incompletely: from counters alone, without system
+    /// calls, or with lost events.
     pub fn is_partly_unseen(&self) -> bool {
         self.source == Source::Counters || self.syncs.is_none() || self.cost.events_lost > 0
     }
 }
 
 impl ObservedDevice {
-    /// Reads, writes and trims, each with its name.
+    /// Returns reads, writes and trims, each with its name.
     pub fn directions(&self) -> [(&'static str, &ObservedDirection); 3] {
         [("read", &self.read), ("write", &self.write), ("trim", &self.trim)]
     }
 
-    /// Reads and writes: what moves data.
+    /// Returns reads and writes, which move data.
     pub fn transfers(&self) -> [&ObservedDirection; 2] {
         [&self.read, &self.write]
     }
 
-    /// Reads, writes, trims and flushes that completed.
+    /// Returns the number of completed reads, writes, trims and flushes.
     pub fn requests(&self) -> u64 {
         self.ios() + self.flushes.unwrap_or(0)
     }
 
-    /// Reads, writes and trims that completed.
+    /// Returns the number of completed reads, writes and trims.
     pub fn ios(&self) -> u64 {
         self.directions().iter().map(|(_, direction)| direction.ios).sum()
     }
 
-    /// Returns the time of requests of the direction that has most of them: summaries cannot be put together.
+    /// Returns the latency of the direction with most requests, since summaries cannot be combined.
     pub(crate) fn busiest_latency(&self) -> Option<Latency> {
         self.directions().iter().max_by_key(|(_, of)| of.ios).and_then(|(_, of)| of.latency)
     }

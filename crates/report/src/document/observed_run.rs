@@ -1,4 +1,4 @@
-//! An observation as a run, so that two of them can be compared like any recorded runs.
+//! Conversion of an observation to a run, so that observations can be compared like recorded runs.
 
 use plumb_block::{DeviceCounters, Nanos, StorageSnapshot};
 use plumb_measure::storage::storage_side;
@@ -8,7 +8,7 @@ use super::observation::{ObservationDocument, ObservedDevice, ObservedDirection}
 use super::run::RunDocument;
 use super::sides::{DirectionResult, Sides};
 
-/// Figures of the first device: the requests that it was handed are operations, and the calls of programs are
+/// Uses the figures of the first device: its requests become operations, and the calls of programs become
 /// syncs.
 impl From<&ObservationDocument> for RunDocument {
     fn from(document: &ObservationDocument) -> Self {

@@ -1,4 +1,4 @@
-//! The documents of `plumb policy` that are made of several of `plumb_policy`'s, as `--json` prints them.
+//! Documents of `plumb policy` that combine several of `plumb_policy`, as `--json` prints them.
 
 use std::path::{Path, PathBuf};
 
@@ -13,103 +13,103 @@ use plumb_policy::raid::Controller;
 use plumb_policy::view::PolicyDocument;
 use serde::Serialize;
 
-/// `plumb policy show`: the disks, and what RAID controllers hide of others.
+/// `plumb policy show`: the disks, and the disks hidden behind RAID controllers.
 #[derive(Debug, Serialize)]
 pub struct PolicyShow {
-    /// The disks.
+    /// Disks.
     #[serde(flatten)]
     pub document: PolicyDocument,
     /// Report of a controller's own program, if one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raid: Option<RaidReport>,
-    /// Controllers of this machine, with what to ask their programs.
+    /// RAID controllers of this machine, with the commands that query them.
     pub raid_controllers: Vec<Controller>,
-    /// True if it was read as root; otherwise what a drive itself says stays hidden where only root may ask.
+    /// True if it ran as root. Otherwise values that only root may query are missing.
     pub as_root: bool,
-    /// Questions to the drives and their answers, for people who hold them against a specification.
+    /// Commands sent to the drives and their responses, for comparison with a specification.
     #[serde(skip)]
     pub exchanges: Option<Vec<Exchange>>,
-    /// True if one disk was named, of which everything is wanted.
+    /// True if one disk was named, so that everything about it is shown.
     #[serde(skip)]
     pub is_of_one: bool,
 }
 
-/// `plumb policy plan`: a plan, with what is shown of it.
+/// `plumb policy plan`: a plan, and its presentation.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct ShownPlan<'a> {
-    /// The plan.
+    /// Plan.
     pub plan: &'a Plan,
     /// True if the bytes of each step are shown.
     #[serde(skip)]
     pub with_bytes: bool,
-    /// Sentence below the plan that says what to do with it; empty for none.
+    /// Sentence below the plan about the next step; may be empty.
     #[serde(skip)]
     pub end: String,
 }
 
-/// `plumb policy apply`: what became of each disk.
+/// `plumb policy apply`: the outcome for each disk.
 #[derive(Debug, Serialize)]
 pub struct PolicyApply {
     /// Outcome of each disk.
     #[serde(flatten)]
     pub report: Report,
-    /// Latency of a light load meanwhile; null if there was none.
+    /// Latency of a light load during the changes; null without one.
     pub observation: Option<Observation>,
 }
 
-/// `plumb policy claim`: a word that was recorded, or taken back.
+/// `plumb policy claim`: a claim that was recorded or withdrawn.
 #[derive(Debug, Serialize)]
 pub struct PolicyClaim {
-    /// [`PolicyClaim::SCHEMA`].
+    /// Name and version of the document: [`PolicyClaim::SCHEMA`].
     pub schema: &'static str,
     /// File that holds the claims.
     pub file: PathBuf,
-    /// The disk.
+    /// Identity of the disk.
     pub identity: String,
-    /// The kernel's name of the disk now; null if it is not here.
+    /// Kernel's current name of the disk; null if it is absent.
     pub name: Option<String>,
-    /// Claim that was recorded; null if claims were taken back.
+    /// Recorded claim; null if claims were withdrawn.
     pub claim: Option<Claim>,
-    /// Number of claims that were taken back.
+    /// Number of withdrawn claims.
     pub withdrawn: usize,
 }
 
 impl PolicyClaim {
-    /// The name of the JSON document.
+    /// Name and version of the JSON document.
     pub const SCHEMA: &str = "plumb/policy-claim/1";
 
-    /// Creates the document of a disk with this identity, of which nothing was changed in `file`.
+    /// Creates the document of a disk with this identity, without changes to `file`.
     pub fn new(file: &Path, identity: &str) -> Self {
         let (file, identity) = (file.to_owned(), identity.to_owned());
         Self { schema: Self::SCHEMA, file, identity, name: None, claim: None, withdrawn: 0 }
     }
 }
 
-/// `plumb policy persist`: what is kept, and what was written or removed for it.
+/// `plumb policy persist`: the persistent policies, and the files written or removed.
 #[derive(Debug, Serialize)]
 pub struct PolicyPersist {
-    /// [`PolicyPersist::SCHEMA`].
+    /// Name and version of the document: [`PolicyPersist::SCHEMA`].
     pub schema: &'static str,
-    /// Policies that are kept.
+    /// Persistent policies.
     pub kept: Vec<KeptPolicy>,
-    /// Files that were written or removed.
+    /// Files written or removed.
     pub files: Vec<PathBuf>,
-    /// Commands to run, so that it counts before the next start.
+    /// Commands to run so that the change applies before the next boot.
     pub then_run: Vec<&'static str>,
-    /// True if the files are of this machine, not of an image.
+    /// True if the files belong to this machine, false for an image.
     #[serde(skip)]
     pub is_here: bool,
-    /// Files that were removed; the others were written.
+    /// Removed files. The others were written.
     #[serde(skip)]
     pub removed: Vec<PathBuf>,
 }
 
 impl PolicyPersist {
-    /// The name of the JSON document.
+    /// Name and version of the JSON document.
     pub const SCHEMA: &str = "plumb/policy-persist/1";
 
-    /// Creates the document of what is kept now, and of what was done for it.
+    /// Creates the document of the current ledger and of the changes made.
     pub fn new(ledger: Ledger, done: InstallResult) -> Self {
         let InstallResult { files, then_run } = done;
         let removed = files.iter().filter(|file| file.symlink_metadata().is_err()).cloned().collect();

@@ -1,4 +1,4 @@
-//! The documents of `plumb prove` beside proofs: of a trace, of real power cuts, of a replayed state.
+//! Documents of `plumb prove` other than proofs: of a trace, of real power cuts, of a replayed state.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,82 +6,81 @@ use std::fmt;
 use plumb_block::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// Document of what a program synced, and of what it left to luck.
+/// Operations that a program synced, and those that it left unsynced.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TraceDocument {
-    /// [`TraceDocument::SCHEMA`].
+    /// Name and version of the document: [`TraceDocument::SCHEMA`].
     pub schema: String,
-    /// The program with its arguments.
+    /// Program with its arguments.
     pub command: Vec<String>,
-    /// The directory beneath which files were looked at.
+    /// Directory below which files are audited.
     pub beneath: String,
     /// End of the program, such as `exit status: 0`.
     pub ended: String,
-    /// True if it ended with success.
+    /// True if the program ended successfully.
     pub succeeded: bool,
-    /// Number of writes of the drive that failed on purpose; null if none was to.
+    /// Number of writes to the drive that failed on purpose; null if none was to fail.
     pub failed_writes: Option<u64>,
     /// Number of calls of fsync(2), fdatasync(2) and syncfs(2) that failed. sync(2) reports no errors.
     pub failed_syncs: u64,
-    /// Findings of what the program left to luck, in the order of its calls.
+    /// Unsynced operations, in the order of the program's calls.
     pub findings: Vec<TraceFinding>,
-    /// Number of times each file or directory was synced with success; by path beneath the directory, which
-    /// itself is `.`.
+    /// Number of successful syncs of each file or directory, by path relative to the directory, which itself
+    /// is `.`.
     pub synced: BTreeMap<String, u64>,
-    /// Number of times ways to write were set up that its calls do not tell of: `mmap`, `io_uring`, `aio`.
-    /// What went through them was not seen.
+    /// Number of uses of interfaces whose writes are not visible in system calls: `mmap`, `io_uring`, `aio`.
     pub not_seen: BTreeMap<String, u64>,
     /// States that a power cut may leave; null if they were not explored.
     pub states: Option<TraceStates>,
 }
 
-/// States that a power cut may leave on a file system that promises only POSIX, each compared with what the
-/// program had made visible.
+/// States that a power cut may leave on a file system with the guarantees of POSIX only, each compared with
+/// the files that the program had made visible.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TraceStates {
-    /// Number of states that were explored.
+    /// Number of explored states.
     pub explored: u64,
-    /// Number of those that fail.
+    /// Number of failing states.
     pub failing: u64,
-    /// True if there are no others.
+    /// True if all states were explored.
     pub exhaustive: bool,
-    /// Reason why not all of them were explored, or not all that the program did is in them.
+    /// Reason why states were not explored, or operations of the program are missing from them.
     pub incomplete_because: Option<String>,
-    /// Ways in which states fail.
+    /// Failures by class.
     pub failures: Vec<TraceFailure>,
 }
 
-/// Way in which states fail.
+/// Failing states of one class.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TraceFailure {
     /// Class of the failure, such as `lost-acknowledged`.
     pub class: String,
-    /// Number of states that fail so.
+    /// Number of failing states.
     pub states: u64,
-    /// Difference of the simplest of them, in words.
+    /// Description of the simplest failing state.
     pub words: String,
 }
 
-/// File or directory that was left unsynced.
+/// File or directory that was not synced.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TraceFinding {
     /// `data-not-synced`, `directory-not-synced`, `renamed-before-sync`, `failed-sync-ignored`,
     /// `failed-sync-retried` or `failure-not-seen`.
     pub kind: String,
-    /// File that the finding concerns, beneath the directory.
+    /// Path of the file, relative to the directory.
     pub path: String,
-    /// Time of the call after which something is missing, in seconds since the program was started.
+    /// Time of the call that lacks a sync, in seconds since the start of the program.
     pub at: f64,
     /// Description of the finding, in one sentence.
     pub sentence: String,
 }
 
 impl TraceDocument {
-    /// The name of the JSON document.
+    /// Name and version of the JSON document.
     pub const SCHEMA: &str = "plumb/prove-trace/1";
 
-    /// Puts down that so many writes of the drive failed beneath the program. One that ended with success and
-    /// was told by no call could not know.
+    /// Sets the number of failed writes of the drive. A program that succeeded without an error from any call
+    /// cannot have known of them.
     pub fn set_failed_writes(&mut self, failed: u64) {
         self.failed_writes = Some(failed);
         if failed > 0 && self.failed_syncs == 0 && self.succeeded {
@@ -97,43 +96,43 @@ impl TraceDocument {
     }
 }
 
-/// In which way an acknowledged write is not there, or a block is not as any write left it. After Zheng et
-/// al., "Understanding the Robustness of SSDs under Power Fault", FAST 2013.
+/// Class of a missing acknowledged write, or of a block that no write left as it is. After Zheng et al.,
+/// "Understanding the Robustness of SSDs under Power Fault", FAST 2013.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// A durable write is missing, and so is everything that was written after it was acknowledged as
-    /// durable.
+    /// A durable write is missing, and so is everything written after it was acknowledged as durable.
     Lost,
-    /// A durable write is missing, and one that was issued after it was acknowledged as durable is there.
+    /// A durable write is missing, but a write issued after it was acknowledged as durable is present.
     Unserialised,
-    /// The place holds what at least two durable writes had replaced, blocks of an earlier run, or zeroes.
+    /// The block holds a version that at least two durable writes had replaced, data of an earlier run, or
+    /// zeroes.
     Stale,
-    /// A part of a durable write is missing (shorn), or a block is torn inside.
+    /// Part of a durable write is missing (shorn), or a block is torn.
     Torn,
-    /// A block holds what was written for another address.
+    /// A block holds data written for another address.
     Misdirected,
-    /// A block is damaged: neither what was written nor anything older.
+    /// A block is damaged: it holds neither the written data nor an older version.
     Corrupt,
     /// A block cannot be read, and no write to it was at risk.
     Unreadable,
 }
 
-/// Formats the class as it stands in reports.
+/// Formats the class for reports.
 impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("{self:?}").to_lowercase())
     }
 }
 
-/// Number of times.
+/// Number of occurrences of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClassCount {
     /// Class of the failure.
     pub class: Class,
-    /// Durable writes; none for classes that are told of blocks alone.
+    /// Number of durable writes; 0 for classes that only concern blocks.
     pub writes: u64,
-    /// Logical blocks.
+    /// Number of logical blocks.
     pub blocks: u64,
 }
 
@@ -144,59 +143,60 @@ pub struct Example {
     pub class: Class,
     /// First byte of the block on the target.
     pub offset: Bytes,
-    /// The durable write that had to be there; null if none had to.
+    /// Number of the durable write that is required there; null if there is none.
     pub write: Option<u64>,
-    /// Time at which that was acknowledged as durable, in seconds since the run began.
+    /// Time at which that write was acknowledged as durable, in seconds since the start of the run.
     pub durable_at: Option<f64>,
-    /// Number of seconds before the last that the witness heard: close to the time before the cut.
+    /// Seconds from that acknowledgement to the last message to the witness, which was shortly before the
+    /// cut.
     pub before_cut: Option<f64>,
-    /// The write of this run that the block says it is of.
+    /// Number of the write in the block's stamp, if it is of this run.
     pub found_write: Option<u64>,
-    /// The run that it says it is of.
+    /// Run in the block's stamp.
     pub found_run: Option<String>,
-    /// The address that it says it was written for, in bytes.
+    /// Address in the block's stamp, in bytes.
     pub found_offset: Option<Bytes>,
 }
 
 /// Result of a verification, as `plumb prove verify --json` prints it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct VerifyDocument {
-    /// [`VerifyDocument::SCHEMA`].
+    /// Name and version of the document: [`VerifyDocument::SCHEMA`].
     pub schema: String,
-    /// `none`; `warning` if not all could be read; `danger` if anything is missing or wrong.
+    /// `none`; `warning` if not everything could be read; `danger` if anything is missing or wrong.
     pub level: String,
-    /// The result in one sentence.
+    /// Result in one sentence.
     pub headline: String,
-    /// The run.
+    /// Name of the run.
     pub run: String,
-    /// The target as the writer had it.
+    /// Target as the writer named it.
     pub target: String,
-    /// Identity that names the drive, compared before anything else; null for a file.
+    /// Identity of the drive, compared before anything else; null for a file.
     pub identity: Option<String>,
-    /// Writes of which the witness knows that they were answered.
+    /// Number of writes known to the witness as completed.
     pub acknowledged: u64,
-    /// Number of writes that the device said were durable, by FUA or a flush: these had to be there, or what
-    /// replaced them.
+    /// Number of writes that the device reported durable, by FUA or a flush. These, or later versions, must
+    /// be present.
     pub required: u64,
-    /// Blocks that were read and compared.
+    /// Number of blocks read and compared.
     pub blocks_read: u64,
-    /// Blocks of which nothing is said, because no answer came.
+    /// Number of blocks that could not be judged because the device did not answer.
     pub blocks_unreached: u64,
-    /// Blocks that cannot be read, as they may where a write was at risk.
+    /// Number of unreadable blocks with a write at risk, which is permitted.
     pub unreadable_at_risk: u64,
-    /// Time at which the witness heard of something last, in seconds since the run began.
+    /// Time of the last message to the witness, in seconds since the start of the run.
     pub recorded_until: f64,
-    /// Classes of what is wrong; empty if nothing is.
+    /// Classes of wrong contents; empty if there are none.
     pub classes: Vec<ClassCount>,
-    /// Number of seconds before that at which the oldest missing write was acknowledged as durable; null if
-    /// none is missing.
+    /// Seconds from the acknowledgement of the oldest missing write as durable to that message; null if none
+    /// is missing.
     pub oldest_loss: Option<f64>,
-    /// Some wrong blocks of each class.
+    /// Examples of wrong blocks of each class.
     pub examples: Vec<Example>,
 }
 
 impl VerifyDocument {
-    /// The name of the JSON document.
+    /// Name and version of the JSON document.
     pub const SCHEMA: &str = "plumb/prove-verify/1";
 
     /// Returns true if anything is missing or wrong.
@@ -204,12 +204,12 @@ impl VerifyDocument {
         !self.classes.is_empty()
     }
 
-    /// Returns true if all of it was read.
+    /// Returns true if everything was read.
     pub const fn is_complete(&self) -> bool {
         self.blocks_unreached == 0
     }
 
-    /// Returns the document with level and headline, which follow from the rest.
+    /// Returns the document with its level and headline, which are derived from the rest.
     #[must_use]
     pub fn concluded(mut self) -> Self {
         let counts = self.classes.iter().map(|count| match count.writes {
@@ -245,13 +245,13 @@ impl VerifyDocument {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CycleResult {
-    /// All that was acknowledged as durable is there.
+    /// Everything acknowledged as durable is present.
     Clean,
     /// Something is missing or wrong.
     Loss,
-    /// The cycle says nothing about the drive.
+    /// The cycle tells nothing about the drive.
     NotCounted,
-    /// The drive did not come back.
+    /// The drive did not return.
     NoReturn,
 }
 
@@ -260,63 +260,63 @@ pub enum CycleResult {
 pub struct Cycle {
     /// Number of the cycle, from 1.
     pub number: u64,
-    /// How it ended.
+    /// Result of the cycle.
     pub result: CycleResult,
-    /// Reason why it does not count, or what was found.
+    /// Reason why the cycle does not count, or its result.
     pub because: String,
-    /// Seconds from the end of the filling to the cut; null if the cut was aimed or did not happen.
+    /// Seconds from the end of the filling to the cut; null if the cut was aimed or not made.
     pub cut_after: Option<f64>,
-    /// Time that it took, in seconds.
+    /// Duration of the cycle, in seconds.
     pub seconds: f64,
-    /// Writes that had to be there.
+    /// Number of writes that must be present.
     pub required: u64,
-    /// Classes of what is wrong.
+    /// Classes of wrong contents.
     pub classes: Vec<ClassCount>,
 }
 
-/// All cycles, as `plumb prove campaign --json` prints them and as they are kept.
+/// All cycles, as `plumb prove campaign --json` prints them and as they are stored.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CampaignDocument {
-    /// [`CampaignDocument::SCHEMA`].
+    /// Name and version of the document: [`CampaignDocument::SCHEMA`].
     pub schema: String,
-    /// `none`; `warning` if nothing or not all can be said; `danger` if a cycle lost something.
+    /// `none`; `warning` if the result is unknown in whole or in part; `danger` if a cycle lost something.
     pub level: String,
-    /// The result in one sentence.
+    /// Result in one sentence.
     pub headline: String,
-    /// Settings: what is tested and how, as it was typed; a campaign goes on only with the same ones.
+    /// Settings as the user typed them. A campaign is resumed only with the same settings.
     pub settings: Vec<String>,
-    /// Description of what cuts the power, in words.
+    /// Description of the power switch.
     pub power: String,
-    /// True if drives lose their power by that.
+    /// True if the switch takes the power from drives.
     pub is_power_cut: bool,
-    /// Number of cycles that are wanted.
+    /// Requested number of cycles.
     pub cycles_wanted: u64,
-    /// Cycles in which nothing was lost.
+    /// Number of cycles without loss.
     pub clean: u64,
-    /// Cycles in which something was.
+    /// Number of cycles with loss.
     pub losses: u64,
-    /// Bound, with 95 % confidence, on the share of cuts in the windows that were tested that lose something:
-    /// 1 - 0.05^(1/n) after n clean cycles. Null if something was lost, or there is no clean cycle.
+    /// Upper bound, with 95 % confidence, of the share of cuts in the tested windows that lose something: 1 -
+    /// 0.05^(1/n) after n clean cycles. Null after a loss, or without a clean cycle.
     pub loss_rate_below: Option<f64>,
-    /// Reason why it ended before all cycles; null if it did not.
+    /// Reason for an end before all cycles; null otherwise.
     pub incomplete_because: Option<String>,
-    /// The cycle whose power may have been cut and which is not verified yet.
+    /// Cycle whose power may have been cut and which is not verified yet.
     pub pending: Option<u64>,
-    /// The cycles.
+    /// Cycles.
     pub cycles: Vec<Cycle>,
 }
 
 impl CampaignDocument {
-    /// The name of the JSON document.
+    /// Name and version of the JSON document.
     pub const SCHEMA: &str = "plumb/prove-campaign/1";
 
-    /// Computes the figures that follow from the cycles.
+    /// Computes the figures derived from the cycles.
     pub fn conclude(&mut self) {
         let count = |result| self.cycles.iter().filter(|cycle| cycle.result == result).count() as u64;
         (self.clean, self.losses) = (count(CycleResult::Clean), count(CycleResult::Loss));
         let is_gone = count(CycleResult::NoReturn) > 0;
         let counted = self.clean + self.losses;
-        // If the share of such cuts were at this bound, n cycles would all be clean with a chance of 5 %.
+        // With a share at this bound, the probability of n clean cycles is 5 %.
         self.loss_rate_below =
             (self.losses == 0 && self.clean > 0).then(|| -(0.05_f64.ln() / self.clean as f64).exp_m1());
         let (level, what) = match self.loss_rate_below {
@@ -338,25 +338,25 @@ impl CampaignDocument {
     }
 }
 
-/// `plumb prove replay`: a failing state put before the checker again.
+/// `plumb prove replay`: a failing state checked again.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ProveReplay {
-    /// [`ProveReplay::SCHEMA`].
+    /// Name and version of the document: [`ProveReplay::SCHEMA`].
     pub schema: String,
     /// Class of the failure in the proof.
     pub class: String,
-    /// The acknowledgement that had to be found.
+    /// Required acknowledgement.
     pub required: Option<u64>,
-    /// True if it fails as it did.
+    /// True if the failure is the same.
     pub reproduced: bool,
-    /// Finding of the checker now; null if it finds nothing.
+    /// Class of the failure found now; null if the check finds none.
     pub found: Option<String>,
     /// Message of the checker.
     pub words: Option<String>,
 }
 
 impl ProveReplay {
-    /// The name of the JSON document.
+    /// Name and version of the JSON document.
     pub const SCHEMA: &str = "plumb/prove-replay/1";
 }
 

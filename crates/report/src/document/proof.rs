@@ -1,93 +1,93 @@
-//! The document of a proof, as `plumb prove app --json` prints it: what was recorded, which states a power
-//! cut may leave, and what a checker found in them.
+//! Document of a proof, as `plumb prove app --json` prints it: the recording, the states that a power cut may
+//! leave, and the results of the checker.
 //!
-//! Durations are seconds since the recording began. A state counts once for each acknowledgement that must be
-//! found in it.
+//! Durations are seconds since the start of the recording. A state counts once for each acknowledgement that
+//! it may have to contain.
 
 use serde::{Deserialize, Serialize};
 
 use super::run::Environment;
 
-/// All that was learnt of one subject on one file system on one drive.
+/// Results for one subject on one file system and one drive.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProofDocument {
-    /// [`ProofDocument::SCHEMA`].
+    /// Name and version of the document: [`ProofDocument::SCHEMA`].
     pub schema: String,
     /// True if no state fails and all were explored: every window exhaustive, acknowledged through the
-    /// control file, and recorded with requests in flight together. It holds for this recording, this drive
+    /// control file, and recorded with several requests in flight. It applies to this recording, this drive
     /// profile and this checker.
     pub proved: bool,
-    /// The severity of what was found: `none`, `warning` (not all that was asked for could be judged) or
-    /// `danger` (a state fails).
+    /// Severity of the result: `none`, `warning` (not everything requested could be judged) or `danger` (a
+    /// state fails).
     pub level: String,
-    /// The result in one sentence.
+    /// Result in one sentence.
     pub headline: String,
-    /// Reason why it is not proved although no state fails; empty if it is, or if one does.
+    /// Reasons why the result is not proved although no state fails; empty if it is proved, or a state fails.
     pub not_proved_because: Vec<String>,
-    /// Tested subject, such as `sqlite:journal=delete,synchronous=full`, or the command as typed.
+    /// Tested subject, such as `sqlite:journal=delete,synchronous=full`, or the command as the user typed it.
     pub subject: String,
-    /// The file system, with its options if any were given; `none` for the bare drive.
+    /// File system, with its options if there are any; `none` for the bare drive.
     pub file_system: String,
-    /// The drive profile.
+    /// Drive profile.
     pub drive: String,
-    /// Model of the file system for which the result holds, such as `ext4 as recorded` or
-    /// `ext4 as recorded and with writeback chosen (21 recordings)`.
+    /// Model of the file system that the result applies to, such as `ext4 as recorded` or `ext4 as recorded
+    /// and with writeback chosen (21 recordings)`.
     #[serde(default)]
     pub model: String,
     /// Facts about the recording.
     pub recording: RecordingFacts,
     /// Number of states.
     pub states: StateCounts,
-    /// How much of the windows was explored.
+    /// Coverage of the windows.
     pub coverage: CoverageCounts,
-    /// Each window, in order.
+    /// Windows in order.
     pub windows: Vec<WindowResult>,
     /// Failures, one entry for each class, the worst first.
     pub failures: Vec<Failure>,
     /// Results of the same recording under other drive profiles.
     pub profiles: Vec<ProfileResult>,
-    /// Further recordings of the same work, in each of which the file system was written back in another
-    /// way. All that is counted here is contained in the other figures.
+    /// Further recordings of the same work with other choices of writeback. The other figures include their
+    /// states.
     #[serde(default)]
     pub recordings: Vec<RecordingResult>,
-    /// Number of recordings that a proof of this program takes and that were not made.
+    /// Number of recordings of the proof that were not made.
     #[serde(default)]
     pub recordings_left: u64,
-    /// Results of cutting the power again during the checks of states; null if it was not.
+    /// Results of power cuts during the checks of states; null if there were none.
     pub recovery: Option<RecoveryResult>,
-    /// Results of leaving out all recorded flushes together, if every window thus enlarged was exhaustive.
+    /// Results without any recorded flush, if every window enlarged by that was exhaustive.
     pub flushes: Option<FlushesLeftOut>,
-    /// Search for sync calls that can go; null if it was not made.
+    /// Search for sync calls that can be removed; null if not requested.
     pub syncs_left_out: Option<SyncsLeftOut>,
-    /// Sync calls without which no state fails, each left out in a new run.
+    /// Sync calls without which no state fails, each verified by a new run.
     #[serde(default)]
     pub needless_syncs: Vec<NeedlessSync>,
-    /// The seed of all random choices.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Time that the proof took, in seconds; 0 if it is not known.
+    /// Duration of the proof in seconds; 0 if unknown.
     #[serde(default)]
     pub seconds: f64,
-    /// True if it went on to its end.
+    /// True if the proof ran to its end.
     pub complete: bool,
-    /// Reason why not.
+    /// Reason why it is not complete; null if it is.
     pub incomplete_because: Option<String>,
     /// Remarks that supplement the figures.
     pub notes: Vec<String>,
-    /// Where and how it was made.
+    /// Environment of the measurement.
     pub environment: Environment,
     /// Where the recording and the reports are; null if they are not kept.
     pub run_directory: Option<String>,
 }
 
 impl ProofDocument {
-    /// The name of the JSON document.
+    /// Name and version of the JSON document.
     pub const SCHEMA: &str = "plumb/prove/1";
 }
 
-/// Facts about the recording: what was recorded, and how.
+/// Facts about the recording.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RecordingFacts {
-    /// Time that it took, in seconds.
+    /// Duration in seconds.
     pub seconds: f64,
     /// Capacity of the drive, in bytes.
     pub size: u64,
@@ -99,53 +99,53 @@ pub struct RecordingFacts {
     pub flushes: u64,
     /// Discards and writes of zeroes.
     pub discards: u64,
-    /// Number of acknowledgements that there were.
+    /// Number of acknowledgements.
     pub acknowledgements: u64,
-    /// How they arrived: `control-file`, `descriptor` or `stdout`, `mark` (in a log of dm-log-writes), or
-    /// `exit` where the end of the program is the only one; null if there were none.
+    /// Source of the acknowledgements: `control-file`, `descriptor` or `stdout`, `mark` (in a log of
+    /// dm-log-writes), or `exit` if the end of the program is the only one; null if there were none.
     pub acknowledged_by: Option<String>,
-    /// Way of recording: `loop` (FUA arrives as write and flush), `ublk` (with FUA), or `system calls`
-    /// (without a drive), or `dm-log-writes` (a log of that).
+    /// Method of recording: `loop` (FUA arrives as write and flush), `ublk` (with FUA), `system calls`
+    /// (without a drive) or `dm-log-writes` (from a log).
     pub attached_by: String,
-    /// Reason why requests may have been recorded one after the other, so that reordering is hidden; null if
-    /// the self-test passed.
+    /// Reason why requests may have been recorded one at a time, which hides reordering; null if the
+    /// self-test passed.
     pub serialised_because: Option<String>,
 }
 
 impl RecordingFacts {
-    /// Value of `attached_by` of a work that was recorded by its system calls alone, without a drive.
+    /// Value of `attached_by` for a work recorded from system calls alone, without a drive.
     pub const BY_SYSTEM_CALLS: &str = "system calls";
-    /// Value of `attached_by` of a work that a log of dm-log-writes holds.
+    /// Value of `attached_by` for a work read from a log of dm-log-writes.
     pub const BY_LOG_WRITES: &str = "dm-log-writes";
-    /// Value of `acknowledged_by` of such a work.
+    /// Value of `acknowledged_by` for such a work.
     pub const BY_MARK: &str = "mark";
-    /// Value of `acknowledged_by` where the end of the program is the only acknowledgement.
+    /// Value of `acknowledged_by` if the end of the program is the only acknowledgement.
     pub const BY_EXIT: &str = "exit";
 }
 
 /// Number of states.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateCounts {
-    /// States that a cut may leave, as they were enumerated.
+    /// States that were enumerated.
     pub explored: u64,
-    /// Number of explored states that differ in contents or in what must be found.
+    /// States that differ in their contents or in the required acknowledgement.
     pub distinct: u64,
-    /// For how many of these the checker ran; the result of the others follows from what it had read.
+    /// States for which the checker ran. The results of the others follow from its reads.
     pub checked: u64,
-    /// Number that fail.
+    /// Failing states.
     pub failing: u64,
 }
 
-/// Number of windows that were explored how far.
+/// Number of windows by coverage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoverageCounts {
     /// Windows.
     pub windows: u64,
-    /// Every state.
+    /// Windows with every state explored.
     pub exhaustive: u64,
-    /// Every subset of the commands, but not every tear.
+    /// Windows with every subset of the commands explored, but not every tear.
     pub bounded: u64,
-    /// Some states.
+    /// Windows with some states explored.
     pub sampled: u64,
 }
 
@@ -165,42 +165,42 @@ impl CoverageCounts {
 /// Results of exploring one window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct WindowResult {
-    /// When it begins, in seconds.
+    /// Beginning of the window, in seconds.
     pub from: f64,
-    /// When it ends: the moment of the cut.
+    /// End of the window, which is the moment of the cut, in seconds.
     pub until: f64,
-    /// The last acknowledgement before the cut.
+    /// Number of the last acknowledgement before the cut.
     pub required: Option<u64>,
-    /// Number of commands that were at risk.
+    /// Number of commands at risk.
     pub at_risk: u64,
     /// Distinct states.
     pub states: u64,
-    /// Number of them that fail.
+    /// Failing states.
     pub failing: u64,
-    /// How much that is.
+    /// Coverage of the window.
     pub coverage: Coverage,
 }
 
-/// Results of cutting the power again during the checks of states that were intact and wrote.
+/// Results of power cuts during the checks of states that were intact and wrote.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecoveryResult {
-    /// Number of cuts, one during the check of what the one before has left.
+    /// Number of successive cuts, each during the check of the state after the previous one.
     pub depth: u32,
-    /// Number of states whose checks were cut in every way.
+    /// Number of states whose checks were cut at every moment.
     pub states: u64,
-    /// Number of states whose checks wrote and were not cut, or not in every way.
+    /// Number of states whose checks wrote but were not cut at every moment.
     pub states_left: u64,
     /// Number of distinct states that a cut during a check may leave.
     pub explored: u64,
-    /// Number of these that fail.
+    /// Number of failing ones among these.
     pub failing: u64,
 }
 
-/// How much of a window was explored.
+/// Coverage of a window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Coverage {
-    /// Some states that were drawn or chosen.
+    /// Some states, chosen or random.
     #[default]
     Sampled,
     /// Every subset of the commands, but not every tear.
@@ -209,7 +209,7 @@ pub enum Coverage {
     Exhaustive,
 }
 
-/// Kind of failure that a state shows.
+/// Class of the failure of a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureClass {
@@ -219,13 +219,13 @@ pub enum FailureClass {
     Corrupt,
     /// The file system cannot be mounted.
     Unmountable,
-    /// The recovery of what a cut has left is intact, but not after a second cut during it.
+    /// The state after one cut recovers correctly, but not after a second cut during that recovery.
     RecoveryNotIdempotent,
-    /// Something that was removed is back.
+    /// Something that was removed is present again.
     Resurrected,
-    /// Something later is there, and something earlier is missing.
+    /// Something later is present while something earlier is missing.
     OutOfOrder,
-    /// The checker says so, in its own words.
+    /// The checker reports a failure in its own words.
     Checker,
 }
 
@@ -246,7 +246,7 @@ impl FailureClass {
         self.words().0
     }
 
-    /// Returns the meaning of the failure for a user who lost power, in a few words.
+    /// Returns the meaning of the failure after a power loss, in a few words.
     pub const fn meaning(self) -> &'static str {
         self.words().1
     }
@@ -267,31 +267,31 @@ impl FailureClass {
     }
 }
 
-/// The states that fail in one way.
+/// Failing states of one class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
-    /// How.
+    /// Class of the failure.
     pub class: FailureClass,
     /// Number of states.
     pub states: u64,
     /// Checker's message about the minimal case.
     pub words: String,
-    /// The acknowledgement that had to be found in it.
+    /// Required acknowledgement of the minimal case.
     pub required: Option<u64>,
-    /// The minimal case.
+    /// Minimal case.
     pub minimal: MinimalCase,
-    /// The seed with which it was found.
+    /// Seed of the exploration that found it.
     pub seed: u64,
-    /// Recording in which it was found: 0 is the first one, others are those of
+    /// Recording in which it was found: 0 for the first one, otherwise one of
     /// [`recordings`](ProofDocument::recordings).
     #[serde(default)]
     pub recording: u64,
-    /// The command that shows it again.
+    /// Command that reproduces it.
     pub replay: String,
-    /// The smallest change that removes it; null if none was found, or looked for.
+    /// Smallest change that removes the failure; null if none was found or sought.
     pub change: Option<Change>,
-    /// Reason why there is no change: what was tried in vain, or that nothing could be tried. Null where no
-    /// change was looked for.
+    /// Reason why there is no change: the attempts that failed, or that none was possible. Null if no change
+    /// was sought.
     pub change_unknown_because: Option<String>,
     /// True if a baseline of `plumb prove ci` lists it.
     #[serde(default)]
@@ -299,8 +299,8 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Returns 16 hexadecimal digits by which the failure is known in another run: they follow from its
-    /// class, and from the files and parts of files that a cut has to take, without their numbers.
+    /// Returns 16 hexadecimal digits that identify the failure across runs. They are derived from its class,
+    /// and from the files and parts of files that the cut has to take, without their numbers.
     pub fn fingerprint(&self) -> String {
         let parts = self.minimal.dropped.iter().chain(&self.minimal.torn);
         let mut names: Vec<String> = parts
@@ -313,7 +313,7 @@ impl Failure {
         names.sort();
         names.dedup();
         let text = format!("{}\n{}", self.class.name(), names.join("\n"));
-        // FNV-1a, which is the same in every version.
+        // FNV-1a, which is stable across versions.
         let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
@@ -324,19 +324,19 @@ impl Failure {
 /// The fewest commands that a cut has to drop or tear for a failure.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MinimalCase {
-    /// When the power goes, in seconds.
+    /// Time of the power cut, in seconds.
     pub at: f64,
-    /// The event of the recording before which it goes.
+    /// Event of the recording before which the power fails.
     pub event: u64,
-    /// The commands that are lost whole.
+    /// Commands lost completely.
     pub dropped: Vec<CommandRole>,
-    /// The commands of which a part is lost.
+    /// Commands lost in part.
     pub torn: Vec<CommandRole>,
     /// Events before the cut, for a drawing.
     pub timeline: Vec<TimelineItem>,
 }
 
-/// A command, and what it was for.
+/// Command and its purpose.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CommandRole {
     /// Number of the command in the recording.
@@ -347,51 +347,52 @@ pub struct CommandRole {
     pub offset: u64,
     /// Length of the command, in bytes.
     pub length: u64,
-    /// The blocks of the drive that are lost of it.
+    /// Lost blocks of the command, by their numbers on the drive.
     pub lost: Vec<u64>,
-    /// The file that owns the blocks, beneath the mount; null if it is not known or none does.
+    /// File that owns the blocks, relative to the mount; null if unknown or none.
     pub file: Option<String>,
-    /// Role of the blocks: `data`, `journal`, `inode table`, `directory`; null if it is not known.
+    /// Role of the blocks: `data`, `journal`, `inode table`, `directory`; null if unknown.
     pub role: Option<String>,
-    /// The system call during which it was sent, and the process; null if none was, or none was traced.
+    /// System call during which the command was sent, and the process; null if there was none, or none was
+    /// traced.
     pub caused_by: Option<String>,
     /// Number of bytes of a torn command that survive; null for a dropped one.
     pub survives: Option<u64>,
-    /// Order of the last flush before the cut and the command: true if the flush was sent while the command
-    /// was in flight, so that it does not cover it.
+    /// True if the last flush before the cut was sent while the command was in flight, so that it does not
+    /// cover the command.
     #[serde(default)]
     pub flush_came_early: bool,
 }
 
-/// One thing in a drawing of what happened around a cut.
+/// Item in the drawing of a cut.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimelineItem {
     /// Lane in which the item is drawn.
     pub lane: Lane,
-    /// When it began, in seconds.
+    /// Beginning in seconds.
     pub from: f64,
-    /// When it ended; null if it had not at the cut.
+    /// End in seconds; null if the item had not ended at the cut.
     pub until: Option<f64>,
-    /// In a few words: `acknowledged 3`, `unlink t.db-journal`, `t.db (data), 4 KiB`.
+    /// Short label: `acknowledged 3`, `unlink t.db-journal`, `t.db (data), 4 KiB`.
     pub label: String,
     /// Fate of the command; null if the item is not a command.
     pub fate: Option<Fate>,
 }
 
-/// A lane of a drawing.
+/// Lane of a drawing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lane {
-    /// Promises of the subject.
+    /// Acknowledgements of the subject.
     Acknowledgement,
     /// System calls of the subject.
     SystemCall,
     /// Writes that the drive received.
     #[default]
     Write,
-    /// Requests to the drive to discard data, or to fill it with zeroes.
+    /// Discards and writes of zeroes.
     Discard,
-    /// When it was asked to make all of it durable.
+    /// Flushes.
     Flush,
 }
 
@@ -405,21 +406,21 @@ pub enum Fate {
     Survived,
     /// The whole command was lost.
     Dropped,
-    /// A part of it was lost.
+    /// A part of the command was lost.
     Torn,
 }
 
-/// Kind of a change. The two are never mixed.
+/// Kind of a change. Kinds are never combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeKind {
-    /// A flush of the device, where the writes had completed: the states are a subset of those recorded.
+    /// An additional flush of the device. The states are a subset of those recorded.
     DeviceFlush,
-    /// A sync call of the program: the program ran again with it, and was recorded again.
+    /// An additional sync call of the program, which ran again and was recorded again.
     SyncCall,
 }
 
-/// How a change was verified.
+/// Verification of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VerifiedBy {
@@ -429,42 +430,41 @@ pub enum VerifiedBy {
     NewRun,
 }
 
-/// A change that removes a failure.
+/// Change that removes a failure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
     /// Kind of the change.
     pub kind: ChangeKind,
     /// Instruction in one sentence.
     pub sentence: String,
-    /// How that was verified.
+    /// Verification of the change.
     pub verified_by: VerifiedBy,
-    /// Number of distinct states that were explored with it.
+    /// Number of distinct states explored with the change.
     pub explored: u64,
-    /// How many of them still fail.
+    /// Number of these that still fail.
     pub failing_after: u64,
 }
 
 /// Result of the same recording under one drive profile.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProfileResult {
-    /// The profile.
+    /// Name of the profile.
     pub name: String,
     /// Distinct states.
     pub explored: u64,
-    /// Number that fail; null if it was not judged.
+    /// Failing states; null if the profile was not judged.
     pub failing: Option<u64>,
     /// Classes of the failures, the worst first.
     pub classes: Vec<FailureClass>,
     /// True if every window was exhaustive.
     pub exhaustive: bool,
-    /// Share of the windows that were explored whole, the largest of the rest, and what would help; null if
-    /// all were.
+    /// Share of the exhaustively explored windows, the largest of the rest, and the remedy; null if all were.
     pub not_exhaustive_because: Option<String>,
-    /// Reason why it was not judged.
+    /// Reason why the profile was not judged; null if it was.
     pub not_judged_because: Option<String>,
 }
 
-/// Part of what is dirty in memory that is written back.
+/// Part of the dirty data in memory that is written back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Extent {
@@ -482,7 +482,7 @@ impl Extent {
     /// All extents, the smallest first.
     pub const ALL: [Self; 4] = [Self::Data, Self::Journal, Self::DataAndJournal, Self::Everything];
 
-    /// Returns the extent in words.
+    /// Returns a description of the extent.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Data => "the data",
@@ -493,25 +493,25 @@ impl Extent {
     }
 }
 
-/// Moments at which plumb has the file system write back in a recording.
+/// Choice of writeback in a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Writeback {
-    /// After each call that changes something.
+    /// Writeback after each call that changes something.
     AtOnce {
-        /// Part that is written back.
+        /// Part to write back.
         extent: Extent,
     },
-    /// At once after each write, from the return of this many sync calls on.
+    /// No writeback before this many sync calls have returned, then after each write.
     AfterSync {
         /// Number of the sync call, from 1.
         sync: u64,
-        /// Part that is written back.
+        /// Part to write back.
         extent: Extent,
     },
-    /// After each call that changes something nothing, or one of the extents, as drawn.
+    /// After each call that changes something a random choice of none or one of the extents.
     Mixture {
-        /// Seed of what is drawn.
+        /// Seed of the choices.
         seed: u64,
     },
 }
@@ -531,26 +531,26 @@ impl std::fmt::Display for Writeback {
 /// Results of a further recording of the work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordingResult {
-    /// Number of the recording, from 1; 0 is the first one, for which the kernel chose.
+    /// Number of the recording, from 1. 0 is the first one, with the kernel's own writeback.
     pub number: u64,
     /// Choice of writeback.
     pub writeback: Writeback,
     /// Number of states, under the first drive profile.
     pub states: StateCounts,
-    /// How much of its windows was explored, under the first drive profile.
+    /// Coverage of its windows, under the first drive profile.
     pub coverage: CoverageCounts,
     /// Results under each drive profile.
     pub profiles: Vec<ProfileResult>,
 }
 
-/// Search for sync calls that can go.
+/// Search for sync calls that can be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SyncsLeftOut {
     /// Number of sync calls of the program.
     pub calls: u64,
-    /// Number of these that are known to be needed or needless.
+    /// Number of calls whose need was determined.
     pub tried: u64,
-    /// Time that all calls took, in seconds.
+    /// Duration of all calls in seconds.
     pub seconds: f64,
 }
 
@@ -561,27 +561,27 @@ pub struct NeedlessSync {
     pub number: u64,
     /// Name of the system call.
     pub call: String,
-    /// File or directory that it syncs, beneath the mount.
+    /// File or directory that the call syncs, relative to the mount.
     pub file: String,
-    /// Time that it took, in seconds.
+    /// Duration of the call in seconds.
     pub seconds: f64,
     /// Flushes of the drive during the call; null without a drive.
     pub flushes: Option<u64>,
-    /// Distinct states that were explored without it.
+    /// Distinct states explored without the call.
     pub explored: u64,
-    /// How that was verified.
+    /// Verification.
     pub verified_by: VerifiedBy,
-    /// True if it can go together with all others that are marked so.
+    /// True if the call can be removed together with all others that are marked so.
     pub together: bool,
 }
 
-/// Results for the states without any of the recorded flushes.
+/// Results without any of the recorded flushes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FlushesLeftOut {
-    /// Number of flushes that were left out.
+    /// Number of flushes left out.
     pub flushes: u64,
-    /// Distinct states that were explored without them.
+    /// Distinct states explored without them.
     pub explored: u64,
-    /// Number that fail.
+    /// Failing states.
     pub failing: u64,
 }

@@ -1,8 +1,8 @@
-//! A check that was recorded before its document held a run: `plumb/check/1` without `spans`. It is read,
-//! never written.
+//! Check recorded before its document contained a run: `plumb/check/1` without `spans`. Such documents are
+//! only read.
 //!
-//! Each phase becomes a span with one job on one target, in the order in which phases ran: that is the order
-//! of the distributions and time series beside the document.
+//! Each phase becomes a span with one job on one target, in the order in which the phases ran, which is also
+//! the order of their distributions and time series.
 
 use plumb_block::{Caching, SyncMethod};
 use plumb_measure::{ApplicationSide, IoResult, SyncResult};
@@ -20,7 +20,7 @@ const SYNC_BLOCK: u64 = 4096;
 const SIMULATION: &str = "simulation";
 /// Engine of durable writes and of cached requests.
 const CALLS: &str = "pread/pwrite";
-/// Order of the loads of a check that kept no accounts.
+/// Order of the loads in a check without accounts.
 const LOADS: [&str; 4] = ["read-direct", "write-direct", "read-cached", "write-cached"];
 
 /// Result of a check in a document without `spans`.
@@ -37,7 +37,7 @@ pub(super) struct RecordedCheck {
     headline: String,
     path: WritePath,
     sync: Vec<SyncResult>,
-    /// By name; see [`RecordedCheck::loads_as_run`].
+    /// Loads by name; see [`RecordedCheck::loads_as_run`].
     io: Vec<IoResult>,
     #[serde(default)]
     accounting: Vec<Account>,
@@ -49,7 +49,7 @@ pub(super) struct RecordedCheck {
 }
 
 impl RecordedCheck {
-    /// Takes the loads in the order in which they ran, by the accounts of the phases.
+    /// Takes the loads in the order in which they ran, according to the accounts of the phases.
     fn loads_as_run(&mut self) -> Vec<IoResult> {
         let place = |name: &str| {
             let account = self.accounting.iter().position(|account| account.phase == name);
@@ -141,7 +141,7 @@ impl RunDocument {
     }
 }
 
-/// Returns the job of a phase that measures what a durable write costs: one writer, who waits for each.
+/// Returns the job of a phase that measures the cost of a durable write: one writer, which waits for each.
 fn job_of_method(method: SyncMethod) -> RunJob {
     let direct = method == SyncMethod::DirectDsync;
     RunJob {
@@ -186,7 +186,7 @@ fn sync_sides(result: &SyncResult) -> Sides {
         latency: result.latency,
         ..ApplicationSide::default()
     };
-    // Where write and sync are one call, the write is what took the time.
+    // If one call writes and syncs, its time is that of the write.
     let one_call = result.method == SyncMethod::DirectDsync;
     let write = DirectionResult::from_side(&application, Vec::new());
     let sync = DirectionResult {

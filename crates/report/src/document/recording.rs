@@ -1,8 +1,8 @@
-//! All that a report is made from, wherever it came from: a run that has just ended, or a run directory.
+//! Data from which reports are made, of a run that has just ended or from a run directory.
 //!
-//! In a run directory the histograms and the time series go by the place of the target in
-//! [`RunDocument::targets`]: `target-0/read`, `target-0/sync`; the series `target-0` is of reads, writes and
-//! trims together, and its parts stand beside it: `target-0/storage`.
+//! In a run directory the histograms and the time series are named by the index of the target in
+//! [`RunDocument::targets`]: `target-0/read`, `target-0/sync`. The series `target-0` covers reads, writes and
+//! trims together, and its parts have names such as `target-0/storage`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,17 +26,17 @@ use crate::printable::shell_line;
 /// Contents of a run directory.
 #[derive(Debug, Clone)]
 pub enum RunContents {
-    /// A run of a load, or a check.
+    /// Run of a load or a check.
     Run(Box<RunRecording>),
-    /// A proof.
+    /// Proof.
     Proof(Box<ProofDocument>),
-    /// A comparison.
+    /// Comparison.
     Comparison(Box<ComparisonDocument>),
-    /// A study.
+    /// Study.
     Study(Box<StudyDocument>),
     /// Results of many hosts.
     Fleet(Box<FleetRecording>),
-    /// An observation.
+    /// Observation.
     Observation(Box<ObservationDocument>),
 }
 
@@ -61,11 +61,11 @@ pub struct FleetRecording {
 /// Recorded data of one target.
 #[derive(Debug, Clone, Default)]
 pub struct TargetRecording {
-    /// The distributions of latency.
+    /// Distributions of latency.
     pub histograms: BTreeMap<Part, Histogram>,
     /// Reads, writes and trims together over time.
     pub series: Vec<TimeseriesRow>,
-    /// Other rows that were recorded over time.
+    /// Other recorded time series.
     pub tracks: BTreeMap<Part, Vec<TimeseriesRow>>,
 }
 
@@ -80,17 +80,17 @@ pub enum Part {
     Trim,
     /// Flushes.
     Sync,
-    /// From a write to the end of its flush.
+    /// Writes until the end of their flush.
     Durable,
-    /// Reads, since their intended start.
+    /// Reads since their intended start.
     ReadIntended,
-    /// Writes, since their intended start.
+    /// Writes since their intended start.
     WriteIntended,
-    /// Trims, since their intended start.
+    /// Trims since their intended start.
     TrimIntended,
-    /// Reads and writes that the underlying devices received. Over time alone.
+    /// Reads and writes of the underlying devices. Only a time series.
     Storage,
-    /// Transactions of an application that shows no operations of its own. Over time alone.
+    /// Transactions of an application that reports no operations. Only a time series.
     Transaction,
 }
 
@@ -109,10 +109,10 @@ impl Part {
         Self::Transaction,
     ];
 
-    /// Parts whose distributions reports show, each by its [latencies](TargetRecording::latencies).
+    /// Parts whose distributions are shown in reports, each by its [latencies](TargetRecording::latencies).
     pub(crate) const OPERATIONS: [Self; 5] = [Self::Read, Self::Write, Self::Trim, Self::Sync, Self::Durable];
 
-    /// Returns the name of the part as it stands in a tag.
+    /// Returns the name of the part in a tag.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -128,7 +128,7 @@ impl Part {
         }
     }
 
-    /// Returns the part that has the same operations since their intended start.
+    /// Returns the part with the same operations since their intended start.
     const fn intended(self) -> Option<Self> {
         match self {
             Self::Read => Some(Self::ReadIntended),
@@ -143,24 +143,23 @@ impl Part {
     }
 }
 
-/// Returns the tag under which a part of a target is kept in a run directory; `target` is its place in the
-/// document.
+/// Returns the tag of a part of a target in a run directory; `target` is its index in the document.
 pub fn tag(target: usize, part: Part) -> String {
     format!("{}/{}", series_name(target), part.name())
 }
 
-/// Returns the name under which the time series of a target is kept.
+/// Returns the name of the time series of a target in a run directory.
 pub fn series_name(target: usize) -> String {
     format!("target-{target}")
 }
 
-/// A run directory could not be opened.
+/// Error of opening a run directory.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The directory does not read as a run.
+    /// The directory cannot be read as a run.
     #[error(transparent)]
     Unreadable(#[from] plumb_measure::Error),
-    /// The run is of a kind that this version cannot report.
+    /// The run is of an unknown kind.
     #[error(
         "{directory}: the result is a `{found}`: expected {}, {}, {}, {}, {}, {} or {}; another version of plumb may know it",
         CheckDocument::SCHEMA,
@@ -172,9 +171,9 @@ pub enum OpenError {
         ObservationDocument::SCHEMA
     )]
     UnknownKind {
-        /// Where.
+        /// Path of the run directory.
         directory: String,
-        /// The schema that its result names.
+        /// Schema named by its result.
         found: String,
     },
 }
@@ -186,11 +185,11 @@ impl OpenError {
 }
 
 impl RunContents {
-    /// Opens the recording in `directory`, made by this version or an earlier one; returns `None` if the run
+    /// Opens the recording in `directory`, made by this version or an earlier one. Returns `None` if the run
     /// ended before its first result.
     ///
     /// # Errors
-    /// If the directory is not a run, or its result is of no known kind.
+    /// If the directory is not a run, or the kind of its result is unknown.
     pub fn open(directory: &Path) -> Result<Option<Self>, OpenError> {
         let recording = Recording::open(directory)?;
         let Some(kind) = recording.result::<Kind>()? else { return Ok(None) };
@@ -211,7 +210,7 @@ impl RunContents {
         Ok(document.map(|document| Self::Run(Box::new(RunRecording::new(document, &recording)))))
     }
 
-    /// Returns the run, or the observation as one; `None` for all that has no rates of its own.
+    /// Returns the run, or the observation converted to one; `None` for documents without rates.
     pub fn into_run(self) -> Option<RunRecording> {
         match self {
             Self::Run(recording) => Some(*recording),
@@ -220,7 +219,7 @@ impl RunContents {
         }
     }
 
-    /// Says why the run in `directory` has no result, and what to do.
+    /// Describes why the run in `directory` has no result, with a remedy.
     pub fn without_result(directory: &Path) -> String {
         let argv = Recording::open(directory).map_or_else(|_| Vec::new(), |run| run.manifest.argv);
         let words: Vec<&str> = argv.iter().skip(1).take(2).map(String::as_str).collect();
@@ -247,12 +246,12 @@ fn boxed<T: DeserializeOwned>(
     Ok(recording.result()?.map(|document| kind(Box::new(document))))
 }
 
-/// Returns the place of a target whose distributions have this name.
+/// Returns the index of the target in the name of a distribution.
 fn place_of(name: &str) -> Option<usize> {
     name.strip_prefix("target-")?.parse().ok()
 }
 
-/// Adds distributions to those of the targets whose place their names say.
+/// Adds distributions to the targets that their names refer to.
 fn take_histograms(targets: &mut [TargetRecording], histograms: &[TaggedHistogram]) {
     for entry in histograms {
         let Some((name, part)) = entry.tag.split_once('/') else { continue };
@@ -264,25 +263,25 @@ fn take_histograms(targets: &mut [TargetRecording], histograms: &[TaggedHistogra
 }
 
 impl TargetRecording {
-    /// Returns the distribution of one part, if it was kept.
+    /// Returns the distribution of one part, if it was recorded.
     pub fn histogram(&self, part: Part) -> Option<&Histogram> {
         self.histograms.get(&part).filter(|histogram| histogram.count() > 0)
     }
 
-    /// Returns the distribution of the latencies of one part, as
-    /// [`ApplicationSide`](plumb_measure::ApplicationSide::operation_latency) has them: since the intended
-    /// start where there is one.
+    /// Returns the distribution of the latencies of one part, by the rule of
+    /// [`ApplicationSide`](plumb_measure::ApplicationSide::operation_latency): since the intended start if
+    /// there is one.
     pub fn latencies(&self, part: Part) -> Option<&Histogram> {
         part.intended().and_then(|intended| self.histogram(intended)).or_else(|| self.histogram(part))
     }
 
-    /// Returns the service times beside [latencies](Self::latencies) since the intended start; `None` if
-    /// these are the service times.
+    /// Returns the service times if [latencies](Self::latencies) count from the intended start; `None` if
+    /// they are the service times themselves.
     pub(crate) fn service_times(&self, part: Part) -> Option<&Histogram> {
         self.histogram(part.intended()?).and(self.histogram(part))
     }
 
-    /// Returns all that several targets did.
+    /// Returns the combined recording of several targets.
     pub(crate) fn together<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
         let mut together = Self::default();
         for (part, histogram) in all.flat_map(|one| &one.histograms) {
@@ -302,18 +301,18 @@ impl FleetRecording {
 }
 
 impl RunRecording {
-    /// Creates a recording of a document alone: reports of it lack charts.
+    /// Creates a recording of a document alone. Its reports have no charts.
     pub fn without_distributions(document: RunDocument) -> Self {
         let targets = vec![TargetRecording::default(); document.targets.len()];
         Self { document, targets }
     }
 
-    /// Returns the run that was recorded in `directory`, by this version or an earlier one; `None` if it
-    /// ended before its first result.
+    /// Opens the run recorded in `directory`, by this version or an earlier one. Returns `None` if it ended
+    /// before its first result.
     ///
     /// # Errors
-    /// If the directory is not a run, or its result is of no known kind; a proof and a comparison are none of
-    /// a run.
+    /// If the directory is not a run, or the kind of its result is unknown. Proofs and comparisons do not
+    /// count as runs.
     pub fn open(directory: &Path) -> Result<Option<Self>, OpenError> {
         match RunContents::open(directory)? {
             Some(RunContents::Run(recording)) => Ok(Some(*recording)),
@@ -328,7 +327,7 @@ impl RunRecording {
         }
     }
 
-    /// Returns the document with what `recording` kept of its targets.
+    /// Creates the recording of a document with the recorded data of its targets.
     fn new(document: RunDocument, recording: &Recording) -> Self {
         let mut run = Self::without_distributions(document);
         take_histograms(&mut run.targets, &recording.histograms);
@@ -346,22 +345,22 @@ impl RunRecording {
         run
     }
 
-    /// Returns the distribution of one part of a target, if it was kept.
+    /// Returns the distribution of one part of a target, if it was recorded.
     pub fn histogram(&self, target: usize, part: Part) -> Option<&Histogram> {
         self.targets.get(target)?.histogram(part)
     }
 
-    /// Returns the distribution of the latencies of one part of a target, if it was kept.
+    /// Returns the distribution of the latencies of one part of a target, if it was recorded.
     pub fn latencies(&self, target: usize, part: Part) -> Option<&Histogram> {
         self.targets.get(target)?.latencies(part)
     }
 
-    /// Returns a part of a target over time; empty if it was not kept.
+    /// Returns the time series of a part of a target; empty if it was not recorded.
     pub fn track(&self, target: usize, part: Part) -> &[TimeseriesRow] {
         self.targets.get(target).and_then(|target| target.tracks.get(&part)).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the time series of a target; empty if it was not kept.
+    /// Returns the time series of a target; empty if it was not recorded.
     pub fn series_of(&self, target: usize) -> &[TimeseriesRow] {
         self.targets.get(target).map_or(&[], |target| &target.series)
     }

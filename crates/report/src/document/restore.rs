@@ -1,73 +1,73 @@
-//! The document of `plumb restore`: what killed plumb processes left on a machine.
+//! Document of `plumb restore`: the leftovers of killed plumb processes on a machine.
 
 use serde::Serialize;
 
 use crate::quantity::{count, counted};
 
-/// Things that killed processes left, and what became of them.
+/// Leftovers of killed processes, and their outcomes.
 #[derive(Debug, Serialize)]
 pub struct RestoreDocument {
-    /// [`RestoreDocument::SCHEMA`].
+    /// Name and version of the document: [`RestoreDocument::SCHEMA`].
     pub schema: &'static str,
     /// True if they were only listed.
     pub dry_run: bool,
-    /// True if it was done as root; otherwise not all could be looked for.
+    /// True if it ran as root. Otherwise the search is incomplete.
     pub as_root: bool,
-    /// The things.
+    /// Leftovers.
     pub left: Vec<Leftover>,
 }
 
 impl RestoreDocument {
-    /// The name of the JSON document.
+    /// Name and version of the JSON document.
     pub const SCHEMA: &str = "plumb/restore/1";
 }
 
-/// The kind of a leftover.
+/// Kind of a leftover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeftoverKind {
-    /// Settings that a comparison changed: policies, attributes of the kernel, caches, mounts.
+    /// Settings changed by a comparison: policies, attributes of the kernel, caches, mounts.
     Setting,
     /// An instance of the kernel's tracing.
     TracingInstance,
-    /// A mount and the loop device over it.
+    /// A mount and the loop device on it.
     Attachment,
     /// A block device of the ublk driver.
     UblkDevice,
     /// The control socket of a server.
     ControlSocket,
-    /// Files that were made for the log of a cache which does not use them.
+    /// Files created for the log of a cache that does not use them.
     UnfinishedLog,
 }
 
-/// Outcome for a leftover.
+/// Outcome of a leftover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeftoverOutcome {
-    /// Left in place: nothing was tried.
+    /// Left in place without an attempt.
     Left,
-    /// Put back or removed.
+    /// Restored or removed.
     PutBack,
-    /// Left in place, because somebody uses it.
+    /// Left in place, since it is in use.
     InUse,
-    /// Left in place, because an attempt failed.
+    /// Left in place, since an attempt failed.
     Failed,
 }
 
-/// A thing that a killed process left.
+/// Leftover of a killed process.
 #[derive(Debug, Clone, Serialize)]
 pub struct Leftover {
-    /// Kind of the thing.
+    /// Kind of the leftover.
     pub kind: LeftoverKind,
-    /// Name; for settings their words.
+    /// Name. For settings, their description.
     pub name: String,
-    /// Result of the attempt.
+    /// Outcome of the attempt.
     pub outcome: LeftoverOutcome,
-    /// Reason for staying, where an attempt was made.
+    /// Reason why an attempt left it in place.
     pub because: Option<String>,
 }
 
-/// Largest number of leftovers of one kind that are named each.
+/// Maximum number of leftovers of one kind that are named individually.
 const NAMED_MAX: usize = 4;
 
 /// Leftovers of one kind with one outcome, for a line of text.
@@ -75,13 +75,13 @@ const NAMED_MAX: usize = 4;
 pub struct LeftoverGroup<'a> {
     /// Result of the attempts.
     pub outcome: LeftoverOutcome,
-    /// The leftovers, at least one.
+    /// Leftovers, at least one.
     all: Vec<&'a Leftover>,
 }
 
 impl<'a> LeftoverGroup<'a> {
-    /// Groups `left`, where there are many of a kind; the others are groups of one. Groups are in the order
-    /// of their first.
+    /// Groups the leftovers of a kind and outcome if there are many. The others form groups of one. Groups
+    /// are in the order of their first member.
     pub fn from_leftovers(left: impl IntoIterator<Item = &'a Leftover>) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for one in left {
@@ -99,7 +99,7 @@ impl<'a> LeftoverGroup<'a> {
         groups.into_iter().flat_map(split).collect()
     }
 
-    /// Returns what they are called, and why they stay: of many their number, and the first by name.
+    /// Returns the names and the reason for staying; for a large group the number, and the first by name.
     pub fn words(&self) -> String {
         if let [one] = &self.all[..] {
             return format!("{}{}", one.words(), one.reason());
@@ -120,7 +120,7 @@ impl<'a> LeftoverGroup<'a> {
 }
 
 impl Leftover {
-    /// Returns what it is called in sentences.
+    /// Returns the name of the leftover in sentences.
     pub fn words(&self) -> String {
         let name = &self.name;
         match self.kind {
@@ -132,7 +132,7 @@ impl Leftover {
         }
     }
 
-    /// Returns why it stays, with a colon before it; nothing where that is not known.
+    /// Returns the reason for staying after a colon; empty if unknown.
     pub fn reason(&self) -> String {
         self.because.as_ref().map_or_else(String::new, |why| format!(": {why}"))
     }

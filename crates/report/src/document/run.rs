@@ -1,4 +1,4 @@
-//! The document of a run, as `plumb load --json` prints it.
+//! Document of a run, as `plumb load --json` prints it.
 
 use plumb_measure::Latency;
 use plumb_path::{Finding, WritePath};
@@ -19,103 +19,103 @@ pub enum RunKind {
     Check,
 }
 
-/// All that a run learnt.
+/// Results of a run.
 ///
-/// `targets` and `total` stand at the top for every run. Spans run one after the other: with several,
-/// `targets` are those of the first span, then of the next; counts in `total` are those of all, and its rates
-/// are over the sum of their windows. What belongs to one span alone is in `spans`.
+/// `targets` and `total` exist in every run. Spans run one after another: `targets` lists those of the first
+/// span, then of the next. Counts in `total` are sums over the spans, and its rates refer to the sum of their
+/// windows. Results of a single span are in `spans`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunDocument {
-    /// Kind of the run, which says as which JSON document it is written.
+    /// Kind of the run, which determines its JSON document.
     #[serde(rename = "schema")]
     pub kind: RunKind,
-    /// Target as typed on the command line; empty where nothing was typed, and the targets tell.
+    /// Target as typed on the command line; empty if none was typed, and `targets` has the names.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub target: String,
-    /// Where it is from, if another program has measured it; then it has no recording, and no seed.
+    /// Source, if another program has measured it. Such a document has no recording and no seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported_from: Option<String>,
-    /// The seed of all random choices.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Seconds that were measured, all spans together.
+    /// Measured seconds of all spans.
     pub duration: f64,
     /// True if everything ran to its end.
     pub complete: bool,
     /// Reason why it is not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomplete_because: Option<String>,
-    /// True if it ended because something failed that should not: a flush, a device.
+    /// True if it ended because of a failure, such as that of a flush or a device.
     #[serde(default)]
     pub failed: bool,
-    /// The severity of the worst verdict: `none`, `info`, `warning` or `danger`.
+    /// Severity of the worst verdict: `none`, `info`, `warning` or `danger`.
     #[serde(default = "none")]
     pub level: String,
-    /// The run in one sentence: its worst finding, or what was reached.
+    /// Run in one sentence: its worst finding, or its result.
     #[serde(default)]
     pub headline: String,
-    /// The write path beneath the targets; of several the first of [`paths`](Self::paths). Null if it is not
-    /// known.
+    /// Write path below the targets; the first of [`paths`](Self::paths) if there are several. Null if
+    /// unknown.
     pub path: Option<WritePath>,
-    /// Reason why the path beneath a target is not known: that of the first such target.
+    /// Reason why the path below a target is unknown, for the first such target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_unknown_because: Option<String>,
-    /// Each write path beneath the targets once, in the order of the targets. Empty in documents of checks,
-    /// where `path` is all.
+    /// Distinct write paths below the targets, in the order of the targets. Empty in documents of checks,
+    /// where `path` is the only one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<TargetPath>,
     /// Each target of each job.
     pub targets: Vec<RunTarget>,
     /// All targets together.
     pub total: Sides,
-    /// Spans in order, each of jobs that ran at the same time; at least one.
+    /// Spans in order, each with jobs that ran at the same time; at least one.
     pub spans: Vec<RunSpan>,
-    /// The transactions of an application; null for a load of operations alone.
+    /// Transactions of an application; null for a load of operations alone.
     pub transactions: Option<Transactions>,
-    /// Requests that the underlying devices received, phase by phase and without a gap: the sum is what an
-    /// outside observer of /proc/diskstats sees. Empty where no device can be observed, or nobody kept it.
+    /// Requests to the underlying devices, phase by phase without gaps: the sum equals the change of
+    /// /proc/diskstats. Empty if no device can be observed, or no accounts were made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accounting: Vec<Account>,
-    /// By how much a latency may be too long, in seconds; null if that was not measured.
+    /// Maximum error of a latency in seconds, always upwards; null if it was not measured.
     pub latency_resolution_seconds: Option<f64>,
-    /// Number of operations whose latency may be too long by more than `latency_resolution_seconds`, because
-    /// the completions they were waited for with came late: by 4 ms at most.
+    /// Number of operations whose latency may be too long by more than `latency_resolution_seconds`, since
+    /// other completions of the same batch came late; by at most 4 ms.
     pub latencies_late: u64,
-    /// How latencies are taken, and which way they err.
+    /// Method of measuring latencies, and the direction of their error.
     pub latency_resolution: String,
     /// Remarks that supplement the figures.
     pub notes: Vec<String>,
-    /// Requested workload in plumb's own language (TOML): it can be run again.
+    /// Requested workload in plumb's own language (TOML), which can be run again.
     pub workload: String,
     /// Findings of the survey and verdicts of the measurement.
     pub verdicts: Vec<Finding>,
-    /// Where all this was measured.
+    /// Environment of the measurement.
     pub environment: Environment,
-    /// Where the recording is; null if it is not kept.
+    /// Path of the recording; null if there is none.
     pub run_directory: Option<String>,
 }
 
-/// A write path, and the targets that it is beneath.
+/// Write path, and the targets above it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TargetPath {
-    /// The targets, as [`RunTarget::opened`].
+    /// Targets, by [`RunTarget::opened`].
     pub targets: Vec<String>,
-    /// The path; what it says of its target is of the first of them.
+    /// Path. Its facts about the target are those of the first one.
     pub path: WritePath,
 }
 
-/// Requests that the devices beneath the target received during one phase, summed over all devices.
+/// Requests to the devices below the target during one phase, summed over all devices.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Account {
-    /// The phase, including its preparation and its recording.
+    /// Phase, including its preparation and its recording.
     pub phase: String,
-    /// Time that it took, in seconds.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// Flush requests; null where the kernel does not count them.
+    /// Flush requests; null if the kernel does not count them.
     pub flushes: Option<u64>,
     /// Reads.
     pub reads: u64,
-    /// Writes, one for every flush taken out once it is known that flushes are counted as writes; a lower
-    /// bound where flushes carried data.
+    /// Writes. If the kernel counts flushes as writes, one is subtracted for each flush; a lower bound if
+    /// flushes carried data.
     pub writes: u64,
     /// Bytes read.
     pub read_bytes: u64,
@@ -123,18 +123,18 @@ pub struct Account {
     pub write_bytes: u64,
 }
 
-/// Transactions that an application performed.
+/// Transactions of an application.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Transactions {
-    /// Number that completed.
+    /// Number of completed transactions.
     pub count: u64,
-    /// Per second.
+    /// Transactions per second.
     pub per_second: f64,
-    /// Syncs for each; null if none completed.
+    /// Syncs per transaction; null if none completed.
     pub syncs_each: Option<f64>,
-    /// From the start of one to its end; null if none completed.
+    /// Time from the start of a transaction to its end; null if none completed.
     pub latency: Option<Latency>,
-    /// The calls that they are made of.
+    /// Calls that make up a transaction.
     pub calls: Vec<CallLatency>,
 }
 
@@ -143,7 +143,7 @@ pub struct Transactions {
 pub struct CallLatency {
     /// Name of the call: `fsync`, `rename`.
     pub name: String,
-    /// How long they took.
+    /// Latency of the calls.
     pub latency: Latency,
 }
 
@@ -152,27 +152,27 @@ pub struct CallLatency {
 pub struct RunTarget {
     /// Name of the target, as typed.
     pub name: String,
-    /// Opened object: an absolute path, or a scheme.
+    /// Name of the opened object: an absolute path, or a name with a scheme.
     pub opened: String,
     /// Index of the target's span in `spans`.
     pub span: usize,
     /// Index of the target's job in the `jobs` of that span.
     pub job: usize,
-    /// How large it is.
+    /// Size in bytes.
     pub size: u64,
-    /// Bytes of the range that was touched.
+    /// Length of the touched range, in bytes.
     pub range_bytes: u64,
-    /// How requests reached the kernel: `io_uring`, `pread/pwrite`, `mmap`.
+    /// Interface for requests: `io_uring`, `pread/pwrite`, `mmap`.
     pub engine: String,
-    /// Reason why not by io_uring.
+    /// Reason why it is not io_uring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine_because: Option<String>,
-    /// Reason why it could not be measured, if it could not.
+    /// Reason why the target could not be measured, if it could not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_because: Option<String>,
-    /// Facts that the device states about itself.
+    /// Facts that the device reports.
     pub device: DeviceFacts,
-    /// Results of untorn writes; absent where the job asks for none.
+    /// Results of untorn writes; absent if the job requests none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub atomic: Option<AtomicResult>,
     /// Requests to the target, and their results.
@@ -183,45 +183,45 @@ pub struct RunTarget {
 /// Results of untorn writes (`RWF_ATOMIC`) to one target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AtomicResult {
-    /// The largest untorn write that the target takes, in bytes.
+    /// Largest untorn write that the target supports, in bytes.
     pub unit_bytes: u64,
-    /// Writes that were refused (EINVAL, EOPNOTSUPP): the kernel could not send them as one.
+    /// Number of writes refused (EINVAL, EOPNOTSUPP), since the kernel could not send them in one piece.
     pub refused: u64,
-    /// Blocks that were read back in part old and in part new; null without verification.
+    /// Number of blocks read back partly old and partly new; null without verification.
     pub torn: Option<u64>,
 }
 
-/// Facts that a device states about itself. Null means that the device does not say.
+/// Facts that a device reports. Null means that the device does not report it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceFacts {
-    /// True if the device has a volatile write cache that is on.
+    /// True if the device has an enabled volatile write cache.
     pub volatile_cache: Option<bool>,
-    /// True if the device has FUA of its own.
+    /// True if the device supports FUA natively.
     pub fua_native: Option<bool>,
-    /// The time of one turn, in seconds, if the drive itself states that it turns.
+    /// Time of one revolution in seconds, if the drive reports that it rotates.
     pub revolution_seconds: Option<f64>,
 }
 
-/// Where and how a run was made.
+/// Environment of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
-    /// plumb's own version.
+    /// Version of plumb.
     pub plumb: String,
-    /// The command line.
+    /// Command line.
     pub argv: Vec<String>,
-    /// Seed of all random choices, in the document of a check; [`RunDocument::seed`] in every run.
+    /// Seed of all random choices, in the document of a check. Every run has [`RunDocument::seed`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// The directory that it was typed in, if it is known.
+    /// Working directory of the command, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
-    /// When it began, RFC 3339 in UTC.
+    /// Start time, RFC 3339 in UTC.
     pub started_at: String,
-    /// The kernel's release.
+    /// Release of the kernel.
     pub kernel: Option<String>,
-    /// The host's name.
+    /// Name of the host.
     pub host: Option<String>,
-    /// Online processors.
+    /// Number of online processors.
     pub cpus: u32,
     /// Memory of the machine in bytes.
     pub memory_bytes: Option<u64>,

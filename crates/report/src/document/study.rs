@@ -5,29 +5,29 @@ use serde::{Deserialize, Serialize};
 
 use super::run::Environment;
 
-/// All that was learnt.
+/// Results of the command.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StudyDocument {
-    /// [`StudyDocument::SCHEMA`].
+    /// Name and version of the document: [`StudyDocument::SCHEMA`].
     pub schema: String,
     /// `none` if every expected figure came out, `warning` if one did not, `info` if nothing was expected: on
     /// real devices.
     pub level: String,
-    /// The result in one sentence.
+    /// Result in one sentence.
     pub headline: String,
     /// Measured object: `simulated drives`, or the target.
     pub on: String,
     /// One for each field report.
     pub studies: Vec<Study>,
-    /// The seed of all random choices.
+    /// Seed of all random choices.
     pub seed: u64,
     /// True if it ran to its end.
     pub complete: bool,
-    /// Reason why not.
+    /// Reason why it is not complete; null if it is.
     pub incomplete_because: Option<String>,
-    /// Where and how it was made.
+    /// Environment of the measurement.
     pub environment: Environment,
-    /// Where the recording is; null if it is not kept.
+    /// Path of the recording; null if there is none.
     pub run_directory: Option<String>,
 }
 
@@ -167,7 +167,7 @@ pub struct StudyPoint {
 }
 
 impl StudyDocument {
-    /// The name of the JSON document.
+    /// Name and version of the JSON document.
     pub const SCHEMA: &str = "plumb/study/1";
 
     /// Returns all figures.
