@@ -16,7 +16,7 @@ use crate::outline::{Item, Page, Row};
 use crate::quantity::counted;
 
 const TITLE: &str = "plumb cache status";
-/// Largest number of damaged parts that are shown to people.
+/// Maximum number of damaged parts shown in text.
 const SHOWN: usize = 8;
 
 impl Sections for CacheShown {
@@ -92,7 +92,7 @@ fn stopped(cache: &CacheStatus) -> String {
     format!("{name}: stopped; {} only in the log, until it is served again", cache.only_in_log())
 }
 
-/// Returns why a cache no longer serves though it is open, and what to do.
+/// Describes why an open cache no longer serves, with a remedy.
 pub fn not_serving(name: &str, why: &str) -> String {
     format!(
         "{why}; fix that, then stop it (`plumb cache stop {}`) and serve it again, which reads its log",
@@ -116,7 +116,7 @@ fn served(page: &mut Page, cache: &CacheStatus) {
     page.add(printable(&title), vec![Item::Rows(places.chain([stop]).collect())]);
 }
 
-/// Returns the rows that say where something is served.
+/// Returns rows with the places at which something is served.
 pub(super) fn places<'a>(device: Option<&'a String>, uris: &'a [String]) -> impl Iterator<Item = Row> {
     let device = device.into_iter().map(|device| Row::new("device", device));
     device.chain(uris.iter().map(|uri| Row::new("nbd", uri)))
@@ -162,7 +162,7 @@ fn add(page: &mut Page, cache: &CacheStatus) {
     page.add(printable(&title), vec![Item::facts(facts)]);
 }
 
-/// Describes what is written to each device of the log, against what it is rated for.
+/// Describes the writes to each device of the log, compared with its rated endurance.
 fn wear(wear: &Wear) -> String {
     let (written, counted) = (Bytes(wear.written_bytes), Nanos::from_secs_f64(wear.seconds));
     let rate = wear.bytes_per_day.map(|rate| format!(", {} per day", Bytes(rate as u64))).unwrap_or_default();
@@ -177,13 +177,13 @@ fn wear(wear: &Wear) -> String {
     format!("wear: {written} written to each device of the log in {counted}{rate}{rated}")
 }
 
-/// Returns a long time in the unit in which people plan.
+/// Returns a long time in the unit that suits planning.
 pub(super) fn years(seconds: f64) -> String {
     let days = seconds / 86_400.0;
     if days < 730.0 { format!("{days:.0} days") } else { format!("{:.1} years", days / 365.25) }
 }
 
-/// Describes how long clients waited.
+/// Describes the waiting times of clients.
 fn latency(cache: &CacheStatus) -> Option<String> {
     let all = cache.latency.as_ref().filter(|_| cache.served)?;
     let one = |(name, RequestLatency { summary, .. }): (&str, &RequestLatency)| {
@@ -195,7 +195,7 @@ fn latency(cache: &CacheStatus) -> Option<String> {
     (!all.is_empty()).then(|| format!("latency: {}", all.join("; ")))
 }
 
-/// Describes when data is written back to a device that sleeps in between.
+/// Describes when data is destaged to a device that sleeps in between.
 fn sleep(cache: &CacheStatus) -> Option<String> {
     let Sleep { at_percent, age, spin_down } = cache.sleep.as_ref()?;
     let (age, pause) = (Nanos::from_secs_f64(*age), Nanos::from_secs_f64(*spin_down));
@@ -211,7 +211,7 @@ fn sleep(cache: &CacheStatus) -> Option<String> {
     ))
 }
 
-/// Says that the log is no longer written, and what to do.
+/// Describes why the log is no longer written, with a remedy.
 fn log_error(name: &str, why: &str) -> String {
     format!(
         "LOG NOT WRITTEN: {why}. Its data is being written back, and new writes go to the backing device, \
@@ -221,8 +221,8 @@ fn log_error(name: &str, why: &str) -> String {
     )
 }
 
-/// Says that files of the log in use have lost their names, and how to save what they hold. A cache that does
-/// not serve takes no other log.
+/// Describes how to save the contents of log files in use that were deleted. A cache that does not serve
+/// cannot replace a log.
 fn log_deleted(cache: &CacheStatus) -> Option<String> {
     let deleted = cache.legs.iter().find(|leg| leg.state == "deleted")?;
     if cache.layout.is_some_and(|layout| !cache.has_no_named_log(layout)) {
@@ -250,7 +250,7 @@ fn log_deleted(cache: &CacheStatus) -> Option<String> {
     ))
 }
 
-/// Says that the backing file has lost its name, and how to save the data.
+/// Describes how to save the data of a deleted backing file.
 fn backing_deleted(cache: &CacheStatus) -> Option<String> {
     cache.backing.is_deleted.then(|| {
         format!(
@@ -261,17 +261,17 @@ fn backing_deleted(cache: &CacheStatus) -> Option<String> {
     })
 }
 
-/// Returns why an open cache does not serve, if it does not.
+/// Returns the reason why an open cache does not serve; `None` if it does.
 fn not_serving_reason(cache: &CacheStatus) -> Option<&str> {
     cache.state.as_deref().filter(|state| !matches!(*state, "serving" | "recovering" | "stopped"))
 }
 
-/// Describes what the log of an open cache holds.
+/// Describes the contents of the log of an open cache.
 fn contents(cache: &CacheStatus, dirty: u64) -> Vec<String> {
     let mut facts = Vec::new();
     let (used, log) = (cache.log_used.unwrap_or(0), cache.log_size.unwrap_or(cache.size));
     let in_use = format!("log {} of {} in use", Bytes(used), Bytes(log));
-    // Nothing is written back, or can be written again, before it serves.
+    // Nothing is destaged or written before the cache serves.
     if let Some(why) = not_serving_reason(cache) {
         facts.push(format!("NOT SERVING: {}", not_serving(&cache.name, why)));
         facts.extend([format!("{} only in the log", Bytes(dirty)), in_use]);
@@ -303,12 +303,12 @@ fn contents(cache: &CacheStatus, dirty: u64) -> Vec<String> {
     facts
 }
 
-/// Returns true if nothing that was written durably is damaged or gone.
+/// Returns true if no durable data is damaged or missing.
 fn is_sound(cache: &CacheStatus, found: &Findings) -> bool {
     cache.damaged.is_empty() && cache.unreadable.is_empty() && found.is_sound()
 }
 
-/// Describes what was found in the log when it was opened.
+/// Describes the findings of recovery.
 fn recovery(cache: &CacheStatus, found: &Findings) -> Vec<String> {
     let mut facts = vec![format!(
         "{} of {} in the log when it was opened",
@@ -372,7 +372,7 @@ fn labels(cache: &CacheStatus) -> [(&str, &str); 2] {
     [("cache", &cache.name), ("uuid", &cache.uuid)]
 }
 
-/// Writes why caches do not do what they are there for, a sample for each reason.
+/// Writes the problems of caches, a sample for each reason.
 fn problems<'a>(out: &mut Metrics, caches: &[&'a CacheStatus]) {
     let of_cache = |cache: &'a CacheStatus| {
         let (log, back) = (cache.log_error.as_deref(), cache.write_back_error.as_deref());
@@ -520,7 +520,7 @@ mod tests {
 
     use super::*;
 
-    /// A cache that has stopped for good takes no other log.
+    /// A cache that has stopped for good cannot replace its log.
     #[test]
     fn a_deleted_log_is_replaced_while_the_cache_serves_and_copied_once_it_does_not() {
         let leg = || serde_json::from_str(r#"{"path": "/a log", "state": "deleted"}"#).unwrap();

@@ -55,7 +55,7 @@ impl Sections for CacheAdvice {
     }
 }
 
-/// Describes what the advised log is written, and how long it lasts.
+/// Describes the writes to the advised log, and its lifetime.
 fn wear(advice: &CacheAdvice) -> Option<String> {
     let advised = advice.sizes.iter().find(|tried| tried.size == advice.advised_size)?;
     let a_day = advised.log_written_bytes as f64 * 86_400.0 / advice.seconds.max(1e-9);

@@ -1,4 +1,4 @@
-//! Simulated drives: the models that are shipped, and how drives are that are served.
+//! Simulated drives: available models, and the status of served drives.
 
 use plumb_block::Bytes;
 use plumb_sim::figures::FigureRow;
@@ -19,7 +19,7 @@ const TITLE: &str = "plumb drive status";
 impl Sections for DriveList {
     const TITLE: &str = "plumb drive list";
 
-    /// Makes a line for each model, and below it what it stands for.
+    /// Adds a line for each model, with the drives that it represents below.
     fn add_to(&self, page: &mut Page) {
         let table = Table::for_rows(&self.models)
             .left("model", |model| Cell::inked(Ink::Bold, printable(&model.facts.name)))
@@ -131,7 +131,7 @@ fn add(page: &mut Page, drive: &DriveStatus, is_gone: bool) {
     page.add(title, vec![Item::facts(facts)]);
 }
 
-/// Returns the state of a drive, and its counters.
+/// Describes the state of a drive, and its counters.
 fn history(drive: &DriveStatus) -> Vec<String> {
     let power = if drive.power { "on" } else { "OFF" };
     let cache = wording::write_cache(drive.wce);
@@ -155,7 +155,7 @@ fn history(drive: &DriveStatus) -> Vec<String> {
     facts
 }
 
-/// Describes what the last power cut took.
+/// Describes the losses of the last power cut.
 fn losses(drive: &DriveStatus, lost: u64) -> String {
     let cuts = counted(drive.cuts, "power cut");
     let promised = drive.lost_although_durable_blocks.unwrap_or(0);
@@ -163,7 +163,7 @@ fn losses(drive: &DriveStatus, lost: u64) -> String {
     format!("{cuts}; the last took {}{lie}", counted(lost, "acknowledged block"))
 }
 
-/// Lists what is to come for the drive, and where it is reached.
+/// Lists planned events of the drive, and the places at which it is served.
 fn prospects(drive: &DriveStatus) -> Vec<String> {
     let mut facts = Vec::new();
     facts.extend(drive.cut_armed.as_ref().map(|when| format!("its power will be cut at {when}")));

@@ -1,5 +1,5 @@
-//! Documents of how something is (a disk, a cache, a drive), and of what a command did. Each makes a [`Page`]
-//! of itself, which every format sets in its own way.
+//! Documents of a status (of a disk, a cache, a drive), and of the results of commands. Each creates a
+//! [`Page`], which every format lays out in its own way.
 
 mod cache;
 mod cache_advice;
@@ -22,35 +22,35 @@ use crate::outline::Page;
 
 pub use cache::not_serving;
 
-/// A document about the state of something, or about what a command did.
+/// Document of a status, or of the result of a command.
 pub trait StatusDocument: Debug {
-    /// Returns the page of it.
+    /// Returns the page of the document.
     fn page(&self) -> Page;
 
-    /// Returns the kind, by which it is known which formats there are of it: what has metrics is a state.
+    /// Returns the kind, which determines the formats: a document with metrics is a state.
     fn kind(&self) -> Kind {
         if self.metrics().is_some() { Kind::State } else { Kind::Status }
     }
 
-    /// Returns its metrics in the text format of Prometheus, if it has some.
+    /// Returns the metrics in the text format of Prometheus; `None` if there are none.
     fn metrics(&self) -> Option<String>;
 
-    /// Returns it as indented JSON, ending in a newline.
+    /// Returns the document as indented JSON, ended by a newline.
     ///
     /// # Errors
     /// If a figure cannot be written as JSON.
     fn to_json(&self) -> serde_json::Result<String>;
 }
 
-/// Content of a document's page; the document as it is serialized is its JSON.
+/// Content of a document's page. The JSON form is the serialized document.
 pub(crate) trait Sections {
-    /// Command that the page is of.
+    /// Command of the page.
     const TITLE: &str;
 
     /// Adds the document's sections to its page.
     fn add_to(&self, page: &mut Page);
 
-    /// Returns the document's metrics in the text format of Prometheus, if it has some.
+    /// Returns the metrics in the text format of Prometheus; `None` if there are none.
     fn metrics(&self) -> Option<String> {
         None
     }

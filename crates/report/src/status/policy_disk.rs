@@ -1,4 +1,4 @@
-//! Section of `plumb policy show` on one disk, with all that is known of it.
+//! Section of `plumb policy show` on one disk, with everything known about it.
 
 use plumb_block::Bytes;
 use plumb_policy::state::FoundState;
@@ -8,7 +8,7 @@ use plumb_text::printable;
 use crate::outline::{Item, Page, Row};
 use crate::wording;
 
-/// Adds everything that is known of a disk.
+/// Adds everything known about a disk.
 pub(super) fn disk(page: &mut Page, view: &DeviceView) {
     let mut rows = Vec::new();
     let mut line = |what: &str, text: &str| rows.push(Row::new(what, text));
@@ -48,7 +48,7 @@ pub(super) fn disk(page: &mut Page, view: &DeviceView) {
     page.add("", view.findings.iter().map(Item::finding).collect());
 }
 
-/// Returns vendor and model as one; the vendor that a translation layer makes up is left out.
+/// Returns vendor and model as one text, without a vendor invented by a translation layer.
 pub(super) fn model(view: &DeviceView) -> String {
     let vendor = view.vendor.as_deref().filter(|vendor| *vendor != "ATA" && *vendor != "NVMe");
     let both: Vec<&str> = vendor.into_iter().chain(view.model.as_deref()).map(str::trim).collect();
@@ -104,7 +104,7 @@ fn device(view: &DeviceView) -> String {
     )
 }
 
-/// Says what would make an unknown state known.
+/// Returns how to determine an unknown state.
 fn told_by(view: &DeviceView) -> &'static str {
     match &*view.transport {
         "nbd" => "`plumb policy show` of the disk that is exported, on the machine of its server, shows it",
@@ -115,7 +115,7 @@ fn told_by(view: &DeviceView) -> &'static str {
     }
 }
 
-/// Returns the answer in a sentence.
+/// Returns the reported value within a sentence.
 fn said(word: &'static str) -> &'static str {
     if word == "?" { "not said" } else { word }
 }

@@ -1,5 +1,5 @@
-//! Outcomes of changes to write caches: of an apply or a rollback, a verification, a claim, of policies that
-//! are to last, and the latency that a load felt.
+//! Outcomes of changes to write caches: of an apply or a rollback, a verification, a claim, persistent
+//! policies, and the latency of a light load meanwhile.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ use crate::terminal::{Cell, Ink, Table};
 impl Sections for Report {
     const TITLE: &str = "plumb policy rollback";
 
-    /// Adds what became of each disk, where it is written down, and what to do now.
+    /// Adds the outcome of each disk, the path of the journal, and the next step.
     fn add_to(&self, page: &mut Page) {
         let disks = Table::for_rows(&self.disks)
             .left("disk", |disk| Cell::inked(Ink::Bold, printable(&disk.name)))
@@ -45,7 +45,7 @@ impl Sections for Report {
         };
         let mut items = Item::table(disks.if_any());
         items.push(Item::text(ended));
-        // Not wrapped: it is to be copied.
+        // Not wrapped, so that it can be copied.
         items.push(Item::Block(format!("journal: {}", printable(&self.journal.to_string_lossy()))));
         items.extend(self.go_on.iter().map(|go_on| Item::Remedy(printable(go_on))));
         page.add("", items);
@@ -75,7 +75,7 @@ impl Sections for PolicyApply {
     }
 }
 
-/// Lists what the light load felt while disks were switched.
+/// Lists the latency of the light load while disks were switched.
 fn felt(observation: &Observation) -> Item {
     let time = |seconds: f64| Nanos::from_secs_f64(seconds);
     let switch = |switch: &ObservedSwitch| {
@@ -100,7 +100,7 @@ fn felt(observation: &Observation) -> Item {
 impl Sections for Verification {
     const TITLE: &str = "plumb policy verify";
 
-    /// Makes the page of how disks differ from a plan.
+    /// Adds the differences between disks and a plan.
     fn add_to(&self, page: &mut Page) {
         let rows = self.disks.iter().flat_map(|disk| {
             let name = disk.name_now.as_deref().unwrap_or(&disk.name);
@@ -156,7 +156,8 @@ impl Sections for PolicyClaim {
 impl Sections for PolicyPersist {
     const TITLE: &str = "plumb policy persist";
 
-    /// Adds what is kept and how sure that is, what was written or removed for it, and what to run.
+    /// Adds the persistent policies with their evidence, the written or removed files, and the commands to
+    /// run.
     fn add_to(&self, page: &mut Page) {
         let mut items: Vec<Item> = self.kept.iter().map(|kept| Item::text(&words(kept))).collect();
         if self.kept.is_empty() && self.files.is_empty() {

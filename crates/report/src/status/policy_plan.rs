@@ -1,7 +1,7 @@
-//! A plan for people: what, in which order, how, and why not.
+//! Plan for people: changes, order, steps and refusals.
 //!
 //! Disks that are changed by the same steps share one list of them: a thousand disks of one kind are a table
-//! and a few lines. With the bytes every disk has a list of its own, for bytes name disks.
+//! and a few lines. With the bytes of the steps every disk has its own list, since the bytes name the disk.
 
 use plumb_policy::plan::{Plan, PlannedChange, PlannedStep};
 use plumb_policy::select::{Role, roles_of};
@@ -17,7 +17,7 @@ use crate::terminal::{Cell, Ink, Table};
 const ORDER: &str = "The waves are applied in this order. A wave begins when every disk of the one before was read back and is as planned; the \
                      first disk that is not stops the rest.";
 
-/// Number of columns that are shown on any terminal; the last of the others are left out first.
+/// Number of columns shown on any terminal. Of the others the last are left out first.
 const COLUMNS_MIN: usize = 5;
 
 impl Sections for ShownPlan<'_> {
@@ -56,7 +56,7 @@ fn extent(plan: &Plan) -> String {
     }
 }
 
-/// Disks that are changed in the same list.
+/// Disks that share a list of steps.
 struct StepList<'a> {
     letter: String,
     steps: Vec<String>,
@@ -126,7 +126,7 @@ fn used_for(change: &PlannedChange) -> String {
     roles.join(", ")
 }
 
-/// Describes what a change rests on, and what changes with it.
+/// Describes the basis of a change, and its side effects.
 fn beside(change: &PlannedChange) -> Vec<Row> {
     let shared = change.shares_cache_with.iter().map(|disk| {
         let on: Vec<&str> = disk.holders.iter().map(|holder| holder.name.as_str()).collect();
@@ -170,7 +170,7 @@ fn letter(index: usize) -> String {
     }
 }
 
-/// Returns a step in words that hold for every disk that has it.
+/// Describes a step in words that apply to every disk with it.
 fn sentence(change: &PlannedChange, step: &PlannedStep) -> String {
     let on = if step.on == change.name { String::new() } else { format!("{}: ", step.on) };
     let waits = step.waits_for.as_deref().map_or_else(String::new, |says| format!(", once {}", short(says)));
@@ -187,7 +187,7 @@ fn short(condition: &str) -> String {
     format!("{parent}{file} says `{says}`")
 }
 
-/// Returns the steps with their numbers; the further lines of a step stand below it.
+/// Returns the numbered steps, with the further lines of each below it.
 fn numbered(steps: &[String]) -> Vec<Row> {
     let lines = steps.iter().enumerate().flat_map(|(number, step)| {
         step.lines().enumerate().map(move |(index, line)| {
@@ -198,7 +198,7 @@ fn numbered(steps: &[String]) -> Vec<Row> {
     lines.collect()
 }
 
-/// Lists what is refused, each with the reason and what to do.
+/// Lists the refusals, each with the reason and the remedy.
 pub(super) fn refused(plan: &Plan) -> Vec<Item> {
     let refused = plan.refused.iter().flat_map(|disk| {
         let reason = format!("{}: {}", disk.name, disk.reason);

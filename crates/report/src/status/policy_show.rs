@@ -1,5 +1,4 @@
-//! Disks and their write caches: a line each, and below what is wrong and what cannot be seen; or one disk in
-//! full.
+//! Disks and their write caches: a line each, with problems and unknown values below; or one disk in full.
 
 use plumb_path::{Finding, Severity};
 use plumb_policy::gateway::recording::Exchange;
@@ -15,10 +14,10 @@ use crate::outline::{Item, Page, Row};
 use crate::quantity::counted;
 use crate::terminal::{Cell, Ink, Table, severity_ink};
 
-/// Bytes in a line of an answer.
+/// Number of bytes in a line of a response.
 const ROW: usize = 16;
 
-/// The columns, and what they say, if the name does not say it.
+/// Columns, with a description where the name does not suffice.
 const HEAD: [(&str, &str); 12] = [
     ("disk", ""),
     (
@@ -67,7 +66,7 @@ impl Sections for PolicyShow {
     }
 
     fn metrics(&self) -> Option<String> {
-        // The first look finds no changes.
+        // The first call only sets the baseline.
         let mut watcher = Watcher::new();
         watcher.look(self.document.clone());
         Some(watcher.metrics())
@@ -110,7 +109,7 @@ fn many(page: &mut Page, document: &PolicyDocument) {
     page.add("", wrong(document));
 }
 
-/// Returns the state, in red where flushes are suppressed without a claim: that loses data.
+/// Returns the state, in red if flushes are suppressed without a claim, which loses data.
 fn state(view: &DeviceView) -> Cell {
     let ink = match view.state {
         FoundState::Protected if view.protection.is_none() => Ink::Red,
@@ -133,7 +132,7 @@ fn worst(view: &DeviceView) -> Cell {
     )
 }
 
-/// Returns warnings and dangers: what several disks share is said once.
+/// Returns warnings and dangers. One that several disks share is stated once.
 fn wrong(document: &PolicyDocument) -> Vec<Item> {
     let said = document.devices.iter().flat_map(|view| serious(view).map(|finding| (finding, &*view.name)));
     let mut said = grouped(said);
@@ -145,7 +144,7 @@ fn wrong(document: &PolicyDocument) -> Vec<Item> {
     said.into_iter().map(item).collect()
 }
 
-/// Returns each thing once, with the disks of which it is said.
+/// Returns each distinct item once, with the disks that it concerns.
 fn grouped<'a, T: PartialEq>(said: impl Iterator<Item = (T, &'a str)>) -> Vec<(T, Vec<&'a str>)> {
     let mut grouped: Vec<(T, Vec<&str>)> = Vec::new();
     for (thing, disk) in said {
@@ -157,7 +156,7 @@ fn grouped<'a, T: PartialEq>(said: impl Iterator<Item = (T, &'a str)>) -> Vec<(T
     grouped
 }
 
-/// Explains the columns that are shown, and why a value is not known.
+/// Explains the shown columns, and the reasons for unknown values.
 fn legend(document: &PolicyDocument, table: &Table) -> Vec<Row> {
     let is_shown = |column: &str| table.head().any(|(name, _)| name == column);
     let columns = HEAD.iter().filter(|(name, says)| !says.is_empty() && is_shown(name));
@@ -169,7 +168,7 @@ fn legend(document: &PolicyDocument, table: &Table) -> Vec<Row> {
     columns.chain(unknown).collect()
 }
 
-/// Lists the values of a disk that are not known, and why.
+/// Lists the unknown values of a disk, with the reasons.
 fn unknown(view: &DeviceView) -> Vec<((&'static str, &str), &str)> {
     let device = &view.device;
     let why = match (device.wce, device.mechanism.as_str()) {
@@ -190,7 +189,7 @@ fn unknown(view: &DeviceView) -> Vec<((&'static str, &str), &str)> {
     unknown.map(|(what, _, why)| ((what, why), &*view.name)).collect()
 }
 
-/// Returns all questions to a disk with their answers.
+/// Returns all commands sent to a disk, with the responses.
 fn answers<'a>(exchanges: impl Iterator<Item = &'a Exchange>) -> Vec<Item> {
     let mut items = Vec::new();
     for Exchange { question, answer, .. } in exchanges {

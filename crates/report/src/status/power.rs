@@ -1,4 +1,4 @@
-//! Findings of the tools of `plumb prove`: a trace, a verification after a cut, a campaign, a replay.
+//! Results of the tools of `plumb prove`: a trace, a verification after a cut, a campaign, a replay.
 
 use plumb_block::Nanos;
 use plumb_text::printable;
@@ -10,7 +10,7 @@ use crate::document::power::{
 use crate::outline::{Item, Page, Row};
 use crate::terminal::{Cell, Ink, Table};
 
-/// More cycles than this are left to the document.
+/// Maximum number of cycles shown. The document has all.
 const CYCLES_MAX: usize = 20;
 
 impl Sections for TraceDocument {

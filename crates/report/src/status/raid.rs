@@ -1,4 +1,4 @@
-//! Disks that RAID controllers hide, and the reports of their makers' programs on them.
+//! Disks behind RAID controllers, and the reports of the vendors' programs about them.
 
 use plumb_policy::device::raid_tool::{RaidReport, Volume, WritePolicy};
 use plumb_policy::raid::Controller;
@@ -7,7 +7,7 @@ use plumb_text::printable;
 use crate::outline::{Item, Page, Row};
 use crate::terminal::{Cell, Ink};
 
-/// Adds the report, or without one the controllers with what to ask about what they hide.
+/// Adds the report, or without one the controllers with the commands to query them.
 pub(super) fn add(page: &mut Page, report: Option<&RaidReport>, controllers: &[Controller]) {
     if let Some(report) = report {
         return page.add("RAID controller, by its own program", reported(report));
@@ -20,7 +20,7 @@ pub(super) fn add(page: &mut Page, report: Option<&RaidReport>, controllers: &[C
     }
 }
 
-/// Returns the volumes and what backs the controller's memory.
+/// Returns the volumes, and the protection of the controller's memory.
 fn reported(report: &RaidReport) -> Vec<Item> {
     let volume = |volume: &Volume| {
         let policy = match volume.write_policy {

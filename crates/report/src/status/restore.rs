@@ -1,4 +1,4 @@
-//! Leftovers of killed plumb processes, and what became of them.
+//! Leftovers of killed plumb processes, and their outcomes.
 
 use super::Sections;
 use crate::document::restore::{LeftoverGroup, LeftoverOutcome, RestoreDocument};

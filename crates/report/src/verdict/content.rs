@@ -7,8 +7,8 @@ use super::outcome::Verdict;
 use crate::document::{FlushMethod, Sides};
 use crate::quantity::count;
 
-/// Judges `compressible`: the test data compresses or repeats, and the storage took it. What mostly stayed
-/// in the page cache says nothing of the storage anyway.
+/// Judges `compressible`: the test data compresses or repeats, and the storage received it. Data that mostly
+/// stayed in the page cache does not involve the storage.
 pub(super) fn reducible(evidence: &Evidence<'_>) -> Option<Verdict> {
     let lines: Vec<String> = evidence
         .targets()
@@ -24,13 +24,12 @@ pub(super) fn reducible(evidence: &Evidence<'_>) -> Option<Verdict> {
     })
 }
 
-/// Returns true if the storage was handed at least half of what was written, or that is not known.
+/// Returns true if the storage received at least half of the written data, or that is unknown.
 fn was_stored(sides: &Sides) -> bool {
     sides.storage.as_ref().is_none_or(|storage| storage.write_bytes >= sides.write.bytes / 2)
 }
 
-/// Judges `range-is-not-durable`: the flush that was asked for is sync_file_range, which makes nothing
-/// durable.
+/// Judges `range-is-not-durable`: the requested flush is sync_file_range, which makes nothing durable.
 pub(super) fn not_durable(evidence: &Evidence<'_>) -> Option<Verdict> {
     let lines: Vec<String> = evidence
         .targets()

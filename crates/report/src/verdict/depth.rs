@@ -1,4 +1,4 @@
-//! Requests in flight: asked for, reached, and looked for.
+//! Requests in flight: requested, reached, and searched for.
 
 use plumb_path::Severity;
 
@@ -10,11 +10,11 @@ use crate::sentences;
 
 /// Share of the requested depth below which the depth counts as not reached.
 const REACHED_FROM: f64 = 0.7;
-/// Fewer operations for each request in flight than this are mostly start and end.
+/// Minimum number of operations for each request in flight; with fewer, start and end dominate.
 const ROUNDS_MIN: u64 = 10;
 
-/// Judges `depth-not-reached`: fewer requests were in flight than asked; with an engine that makes one call
-/// at a time there cannot be more than one for each thread.
+/// Judges `depth-not-reached`: fewer requests were in flight than requested. An engine that makes one call at
+/// a time has at most one for each thread.
 pub(super) fn not_reached(evidence: &Evidence<'_>) -> Option<Verdict> {
     let mut shallow = Vec::new();
     for (label, target, job) in evidence.targets() {
@@ -26,9 +26,9 @@ pub(super) fn not_reached(evidence: &Evidence<'_>) -> Option<Verdict> {
             let one_each = sides.in_flight_max > 0
                 && sides.in_flight_max <= u64::from(job.threads)
                 && asked > u64::from(job.threads);
-            // A caller that waits for a flush has nothing else in flight meanwhile: the job requests exactly
-            // that. With a flush after each write there is never more than one, whatever the engine could. A
-            // thread may leave out the flush after its last write.
+            // A caller that waits for a flush has nothing else in flight meanwhile, as the job requests. With
+            // a flush after each write there is never more than one, whatever the engine can do. A thread may
+            // leave out the flush after its last write.
             let flushes = sides.sync.ios.saturating_add(u64::from(job.threads));
             let flushes_each = sides.sync.ios > 0 && flushes >= sides.write.ios;
             if (one_each && !flushes_each) || sides.sync.ios == 0 {
@@ -66,8 +66,8 @@ pub(super) fn not_reached(evidence: &Evidence<'_>) -> Option<Verdict> {
     ))
 }
 
-/// Judges `latency-target-missed`: no depth kept the latency, or the one that was chosen did not keep it
-/// while it was measured.
+/// Judges `latency-target-missed`: no depth met the latency, or the chosen one did not meet it during the
+/// measurement.
 pub(super) fn latency_target_missed(evidence: &Evidence<'_>) -> Option<Verdict> {
     for span in &evidence.document.spans {
         let Some(target) = &span.latency_target else { continue };

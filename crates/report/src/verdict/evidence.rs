@@ -5,10 +5,10 @@ use plumb_measure::{Latency, Quality, StorageSide};
 use crate::balance::Balance;
 use crate::document::{DirectionResult, RunDocument, RunJob, RunTarget};
 
-/// All of a run that the rules look at.
+/// Parts of a run that the rules use.
 #[derive(Debug)]
 pub(super) struct Evidence<'a> {
-    /// All of it.
+    /// Whole document.
     pub(super) document: &'a RunDocument,
     labels: Vec<String>,
     /// Measured phases, in the order of the document.
@@ -28,30 +28,31 @@ pub(super) struct Phase<'a> {
     pub(super) iops: f64,
     /// Influence of the surroundings during the phase.
     pub(super) quality: &'a Quality,
-    /// Requests that the devices received, if that is known.
+    /// Requests to the devices, if known.
     pub(super) storage: Option<&'a StorageSide>,
-    /// True if it read.
+    /// True if the phase reads.
     pub(super) reads: bool,
-    /// True if it is a load past the page cache; one through it is always bound by its worker.
+    /// True for a load that bypasses the page cache. One through the page cache is always limited by its
+    /// worker.
     pub(super) direct_load: bool,
-    /// The latencies that are shown of it, each with a name.
+    /// Reported latencies of the phase, each with a name.
     pub(super) timed: Vec<(String, &'a Latency)>,
 }
 
-/// Bytes in one direction, seen from both sides.
+/// Bytes in one direction, as counted on both sides.
 #[derive(Debug)]
 pub(super) struct Flow {
     /// Name of the flow.
     pub(super) name: String,
-    /// True if the page cache stood between.
+    /// True if the data passed through the page cache.
     pub(super) cached: bool,
     /// Operations of the application.
     pub(super) operations: u64,
-    /// Their rate.
+    /// Rate of these operations.
     pub(super) iops: f64,
-    /// The rate at the devices.
+    /// Rate at the devices.
     pub(super) storage_iops: f64,
-    /// Where the data went.
+    /// Destination of the data.
     pub(super) balance: Balance,
 }
 
@@ -65,7 +66,7 @@ impl<'a> Evidence<'a> {
             let cached = job.is_some_and(|job| job.caching.is_cached());
             let method = job.is_some_and(|job| job.method.is_some());
             let sides = &target.sides;
-            // The cost of a durable write is one figure, and its bytes are not a load.
+            // The cost of a durable write is a single figure, and its bytes are not a load.
             let timed = if method { durable(name, target) } else { directions(name, target) };
             if !method {
                 all_flows.extend(flows(target, name, cached));
@@ -87,7 +88,7 @@ impl<'a> Evidence<'a> {
         Self { document, labels, phases, flows: all_flows }
     }
 
-    /// Returns the targets, each with what to call it and its job.
+    /// Returns the targets, each with its label and its job.
     pub(super) fn targets(&self) -> impl Iterator<Item = (&str, &'a RunTarget, &'a RunJob)> {
         let labelled = self.labels.iter().zip(&self.document.targets);
         labelled
@@ -95,12 +96,12 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// Returns the time until a write was durable.
+/// Returns the latency of durable writes.
 fn durable<'a>(name: &str, target: &'a RunTarget) -> Vec<(String, &'a Latency)> {
     target.sides.durable_latency.iter().map(|latency| (name.to_owned(), latency)).collect()
 }
 
-/// Returns the service times of all directions of which something was asked.
+/// Returns the service times of all requested directions.
 fn directions<'a>(name: &str, target: &'a RunTarget) -> Vec<(String, &'a Latency)> {
     let used = target.sides.used();
     let title = |direction: &str| match used.as_slice() {
@@ -110,7 +111,7 @@ fn directions<'a>(name: &str, target: &'a RunTarget) -> Vec<(String, &'a Latency
     used.iter().filter_map(|(direction, result)| Some((title(direction), result.latency.as_ref()?))).collect()
 }
 
-/// Returns the reads and the writes of a target, where what the devices were handed is known.
+/// Returns the flows of reads and writes of a target whose devices were counted.
 fn flows(target: &RunTarget, name: &str, cached: bool) -> Vec<Flow> {
     let Some(storage) = &target.sides.storage else { return Vec::new() };
     let seconds = target.sides.application.seconds;

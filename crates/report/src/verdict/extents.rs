@@ -6,10 +6,12 @@ use super::evidence::Evidence;
 use super::outcome::Verdict;
 use crate::quantity::percent;
 
-/// A range counts as written from this share on: a file system may keep a last partial block apart.
+/// Written share from which a range counts as written: a file system may store a last partial block
+/// separately.
 const WRITTEN_FROM: f64 = 0.999;
 
-/// Judges `unwritten-extents`: part of what was read had never been written; such reads come from nothing.
+/// Judges `unwritten-extents`: part of the blocks read had never been written; such reads do not reach the
+/// medium.
 pub(super) fn unwritten(evidence: &Evidence<'_>) -> Option<Verdict> {
     let unwritten: Vec<(&str, f64)> = evidence
         .phases

@@ -29,8 +29,8 @@ fn run_failed(evidence: &Evidence<'_>) -> Option<Verdict> {
     document.failed.then(|| with_remedy(evidence, Verdict::new(Severity::Danger, sentence, lines)))
 }
 
-/// Judges `operations-failed`: the run went on, but some operations failed. A failed flush leaves nobody
-/// knowing what of the writes before it is durable.
+/// Judges `operations-failed`: the run continued, but some operations failed. After a failed flush the
+/// durability of earlier writes is unknown.
 pub(super) fn operations_failed(evidence: &Evidence<'_>) -> Option<Verdict> {
     let targets = || evidence.targets().map(|(_, target, _)| &target.sides);
     let sum = |counts: &mut dyn Iterator<Item = u64>| counts.fold(0, u64::saturating_add);
@@ -65,8 +65,8 @@ const SIMULATED: &str = "The drive is simulated, and fails as its name (`fault=`
 const FULL: &str =
     "Make room: free space or quota on the file system, or in the pool of a thin volume. Then run again.";
 
-/// Adds the remedy for a cause that the kernel's log does not tell: a simulated drive, or a full file system.
-/// A failed flush of a real device keeps the remedy of the rule, also if it failed for want of space.
+/// Sets the remedy for causes that the kernel's log does not show: a simulated drive, or a full file system.
+/// A failed flush of a real device keeps the remedy of the rule, even if it failed for lack of space.
 fn with_remedy(evidence: &Evidence<'_>, verdict: Verdict) -> Verdict {
     let targets = || evidence.document.targets.iter();
     let is_simulated =
@@ -77,13 +77,13 @@ fn with_remedy(evidence: &Evidence<'_>, verdict: Verdict) -> Verdict {
     Verdict { remedy: remedy.map(str::to_owned), ..verdict }
 }
 
-/// Returns one line for each way in which a target, or operations of it, failed.
+/// Returns one line for each kind of failure of a target or of its operations.
 fn failures(evidence: &Evidence<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for (label, target, _) in evidence.targets() {
         let told: u64 =
             target.sides.moving().iter().map(|(_, result)| result.errors).fold(0, u64::saturating_add);
-        // Another program may not say whether they read or wrote.
+        // Other programs may not report whether the operations were reads or writes.
         let others = target.sides.application.errors.saturating_sub(told);
         lines.extend((others > 0).then(|| format!("{label}: {}: failed", counted(others, "operation"))));
         lines.extend(target.failed_because.iter().map(|why| format!("{label}: {why}")));

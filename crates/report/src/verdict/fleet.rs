@@ -1,4 +1,4 @@
-//! The rules for many hosts.
+//! Rules for many hosts.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use crate::document::fleet::{FleetDocument, FleetHost};
 use crate::headline::{UNKNOWN, sentence};
 use crate::quantity::{count, duration, or_dash, percent, rate, throughput};
 
-/// A host with less than this share of the median rate holds the others up.
+/// Share of the median rate below which a host counts as a straggler.
 pub const STRAGGLER_SHARE: f64 = 0.7;
-/// A host that starts later than this is told of, if it is more than a hundredth of the run.
+/// Delay of a host's start from which it is reported, if it exceeds a hundredth of the run.
 const SKEW_SECONDS: f64 = 0.02;
-/// Number of hosts that are named.
+/// Maximum number of hosts named.
 const NAMED: usize = 3;
 
-/// Judges a document: adds what the rules find of the hosts together to `of_hosts`, what each host found, and
-/// writes down level and headline.
+/// Judges a document: adds the findings about the hosts together and about each host to `of_hosts`, and sets
+/// level and headline.
 pub fn conclude_fleet(document: &mut FleetDocument, of_hosts: &[(String, Finding)]) {
     let found = [missing(document), straggler(document), skew(document)];
     document.verdicts = found.into_iter().flatten().chain(together(of_hosts)).collect();
@@ -35,7 +35,7 @@ pub fn conclude_fleet(document: &mut FleetDocument, of_hosts: &[(String, Finding
     }
 }
 
-/// Says which names are of one machine: its figures count once for each of them.
+/// Returns names that belong to one machine: its figures count once for each of them.
 fn one_machine(document: &FleetDocument) -> Vec<String> {
     let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for host in &document.hosts {
@@ -52,7 +52,7 @@ fn one_machine(document: &FleetDocument) -> Vec<String> {
         .collect()
 }
 
-/// Returns the names, or the first of many.
+/// Returns the names, or the first ones of many.
 pub fn named<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
     let more = names.len().saturating_sub(NAMED);
@@ -72,7 +72,7 @@ fn missing(document: &FleetDocument) -> Option<Finding> {
     (!evidence.is_empty()).then(|| Verdict::new(Severity::Info, sentence, evidence).named("hosts-missing"))
 }
 
-/// Returns the rates of those that measured something.
+/// Returns the rates of the hosts that measured something.
 fn rates(document: &FleetDocument) -> Vec<(&FleetHost, f64)> {
     let measured = document.hosts.iter().filter(|host| host.ok);
     measured.filter_map(|host| Some((host, host.total.as_ref()?.rate()?))).collect()
@@ -135,18 +135,18 @@ fn skew(document: &FleetDocument) -> Option<Finding> {
     Some(Verdict::new(Severity::Info, sentence, hosts.iter().map(told).collect()).named("start-skew"))
 }
 
-/// Finding that several hosts share.
+/// Finding common to several hosts.
 struct SharedFinding<'a> {
     hosts: Vec<&'a str>,
     /// Finding of the first host, with the sentences of all as evidence.
     found: Finding,
-    /// True if the others say something else.
+    /// True if the sentences of the hosts differ.
     differs: bool,
 }
 
-/// Joins findings that several hosts share, with the names of the hosts. A finding of data loss is given for
-/// each host in its own words, for its remedy is its own; any other is in the words of the first host, and
-/// says so.
+/// Merges findings common to several hosts, with the names of the hosts. A finding of data loss stays
+/// separate for each host, since its remedy differs; any other has the words of the first host, and states
+/// that.
 fn together(of_hosts: &[(String, Finding)]) -> Vec<Finding> {
     let mut all: Vec<SharedFinding<'_>> = Vec::new();
     for (host, found) in of_hosts {

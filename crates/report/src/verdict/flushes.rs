@@ -1,7 +1,6 @@
-//! Syncs against the flushes that the devices were handed: dropped, none seen, missing, merged.
+//! Syncs compared with the flushes at the devices: dropped, none seen, missing, merged.
 //!
-//! Where the write path was surveyed, its layers say what ought to become of a flush; elsewhere the devices
-//! themselves.
+//! With a surveyed write path, its layers define the expected fate of a flush; otherwise the devices do.
 
 use plumb_block::{Caching, DeviceCounters};
 use plumb_measure::StorageSide;
@@ -14,34 +13,35 @@ use crate::figures::FlushCount;
 use crate::quantity::{count, counted, listed};
 use crate::wording;
 
-/// Fewer syncs than this prove nothing about flushes.
+/// Minimum number of syncs for a conclusion about flushes.
 const SYNCS_MIN: u64 = 10;
-/// Fewer flushes than this for each sync means that some are missing; the rest is the slack of two readings.
+/// Number of flushes for each sync below which some are missing. The rest allows for the time between two
+/// readings.
 const COMPLETE_FROM: f64 = 0.95;
 
-/// Data that a target requested to be made durable, and requests that its devices received.
+/// Requests of a target for durability, and the requests that its devices received.
 struct Account<'a> {
     label: &'a str,
     target: &'a RunTarget,
     job: &'a RunJob,
     path: Option<&'a WritePath>,
     storage: &'a StorageSide,
-    /// Flushes that ought to have been sent, had each sync its own.
+    /// Number of flushes if each sync sent its own.
     asked: u64,
-    /// Flushes that were counted. Where those of all programs are counted, the run had no more.
+    /// Flushes counted. Those of all programs are an upper bound for the run.
     flushes: FlushCount,
-    /// Ability of the counters to show flushes at all.
+    /// Ability of the counters to count flushes.
     counters: Counters,
 }
 
-/// Ability of device counters to show flushes.
+/// Ability of device counters to count flushes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Counters {
     Count,
-    /// The counters did not show direct requests either, so a count of zero proves nothing. The heads of NVMe
-    /// multipath count nothing on older kernels.
+    /// The counters did not count direct requests either, so a count of zero proves nothing. On older kernels
+    /// the heads of NVMe multipath count nothing.
     Blind,
-    /// The devices count no flushes of their own.
+    /// The devices do not count flushes.
     Flushless,
 }
 
@@ -59,17 +59,17 @@ impl Account<'_> {
             && self.path.and_then(absorbing_cache).is_none()
     }
 
-    /// Returns whether there were fewer flushes than syncs need of which `waiting` wait at the same time.
+    /// Returns true if there were fewer flushes than needed by syncs of which `waiting` can share one.
     fn lacks_flushes(&self, waiting: Option<u64>) -> bool {
         waiting.is_some_and(|most| {
             (self.flushes.count as f64) * (most.max(1) as f64) < COMPLETE_FROM * self.asked as f64
         })
     }
 
-    /// Returns why its flushes must have been dropped; `None` if there is another explanation. A path that
-    /// drops flushes does so whatever the counters show. Otherwise only a device whose counters were read,
-    /// and that was written to, can accuse: a loop device over a drive without a cache has a cache of its own
-    /// and flushes nothing.
+    /// Returns the reason why the flushes must have been dropped; `None` if there is another explanation. A
+    /// path that drops flushes does so whatever the counters show. Otherwise only a device with counters and
+    /// writes is evidence: a loop device on a drive without a cache reports a cache of its own and flushes
+    /// nothing.
     fn drop_cause(&self) -> Option<String> {
         let Some(path) = self.path else {
             let volatile = self.target.device.volatile_cache == Some(true) && self.storage.write_bytes > 0;
@@ -79,7 +79,7 @@ impl Account<'_> {
         if let Some(layer) = path.layers.iter().find(|layer| layer.flush == Flush::Dropped) {
             return Some(format!("{} drops flushes", layer.name));
         }
-        // An absorbing cache flushes by itself, later, the data that it writes back.
+        // An absorbing cache later flushes the data that it destages.
         if self.counters != Counters::Count || absorbing_cache(path).is_some() {
             return None;
         }
@@ -98,21 +98,20 @@ impl Account<'_> {
         })
     }
 
-    /// Returns true if the device was written to meanwhile; also where its own counters are not there to
-    /// tell.
+    /// Returns true if the device was written meanwhile, or has no counters to tell.
     fn is_written(&self, layer: &Layer) -> bool {
         let own = self.storage.devices.iter().find(|device| device.name == layer.name);
         own.is_none_or(|device| device.writes > 0)
     }
 }
 
-/// Returns the word for syncs: a check measures durable writes; for other jobs it is not known how much of
-/// each sync is one.
+/// Returns the word for syncs. A check measures durable writes; for other jobs each sync may cover several
+/// writes.
 fn syncs_word(job: &RunJob) -> &'static str {
     if job.method.is_some() { "durable writes" } else { "syncs" }
 }
 
-/// Returns the accounts of the targets that asked for enough flushes and whose devices were read.
+/// Returns the accounts of targets that requested enough flushes and whose devices were counted.
 fn accounts<'a>(evidence: &'a Evidence<'_>) -> Vec<Account<'a>> {
     let account = |(label, target, job): (&'a str, &'a RunTarget, &'a RunJob)| {
         let storage = target.sides.storage.as_ref()?;
@@ -137,9 +136,9 @@ fn accounts<'a>(evidence: &'a Evidence<'_>) -> Vec<Account<'a>> {
     evidence.targets().filter_map(account).collect()
 }
 
-/// Returns the number of flushes that the job asked for: its own, and those of its durable writes where the
-/// devices are known to have no FUA. Writes that a mount option flushes share flushes when several are in
-/// flight, and are not counted.
+/// Returns the number of flushes that the job requested: its own, and those of its durable writes if the
+/// devices are known to lack FUA. Writes that a mount option makes synchronous share flushes when several are
+/// in flight, so they are not counted.
 fn asked(evidence: &Evidence<'_>, target: &RunTarget, job: &RunJob) -> u64 {
     let (sides, path) = (&target.sides, evidence.document.path_of(target));
     let syncs = match job.flush {
@@ -156,8 +155,7 @@ fn asked(evidence: &Evidence<'_>, target: &RunTarget, job: &RunJob) -> u64 {
     }
 }
 
-/// Returns true if direct requests to the devices of `storage` moved bytes, and counters of these devices
-/// never saw any.
+/// Returns true if direct requests moved bytes but the counters of the devices of `storage` never changed.
 fn is_blind(evidence: &Evidence<'_>, storage: &StorageSide) -> bool {
     let beside = || evidence.targets().map(|(_, target, job)| (&target.sides, job.caching));
     let sees = |seen: &StorageSide| seen.write_bytes > 0 || seen.read_bytes > 0;
@@ -189,7 +187,7 @@ fn can_count_flushes(storage: &StorageSide, syncs: u64) -> bool {
     devices.is_empty() || devices.iter().any(|device| !bio_based(device) && !as_reads(device))
 }
 
-/// Accounts without a flush: those that were dropped, with the reason to say so, or the others.
+/// Returns accounts without a flush: the dropped ones with the evidence, or the others.
 fn silent<'a>(evidence: &'a Evidence<'_>, is_dropped: bool) -> Vec<(Account<'a>, Option<String>)> {
     let without = accounts(evidence).into_iter().filter(|account| account.flushes.count == 0);
     let caused = without.map(|account| {
@@ -204,8 +202,8 @@ pub(super) fn are_dropped(evidence: &Evidence<'_>, target: &RunTarget) -> bool {
     silent(evidence, true).iter().any(|(account, _)| std::ptr::eq(account.target, target))
 }
 
-/// Judges `flush-dropped`: syncs, a volatile cache beneath that was written to, and no flush. Also if only
-/// some of the devices were handed none.
+/// Judges `flush-dropped`: syncs to a volatile cache that was written, and no flush. Also if only some of the
+/// devices received none.
 pub(super) fn dropped(evidence: &Evidence<'_>) -> Option<Verdict> {
     let (dropped, causes): (Vec<_>, Vec<_>) = silent(evidence, true).into_iter().unzip();
     if let Some(subject) = subject(evidence, &dropped) {
@@ -227,8 +225,8 @@ pub(super) fn dropped(evidence: &Evidence<'_>) -> Option<Verdict> {
     Some(Verdict::new(Severity::Danger, sentence, skipped.into_iter().map(|(_, line)| line).collect()))
 }
 
-/// Returns `2,700 syncs caused no flush at the devices`; `None` of none. Where a run has several targets,
-/// those are named.
+/// Returns `2,700 syncs caused no flush at the devices`; `None` without any. With several targets, those
+/// affected are named.
 fn subject(evidence: &Evidence<'_>, accounts: &[Account<'_>]) -> Option<String> {
     let first = accounts.first()?;
     let asked = accounts.iter().fold(0_u64, |sum, account| sum.saturating_add(account.asked));
@@ -236,7 +234,7 @@ fn subject(evidence: &Evidence<'_>, accounts: &[Account<'_>]) -> Option<String> 
     Some(format!("{} {} caused no flush at the devices{of}", count(asked), syncs_word(first.job)))
 }
 
-/// Returns ` of /mnt/a and /mnt/b`, where a run has several targets.
+/// Returns ` of /mnt/a and /mnt/b` if a run has several targets.
 fn of_targets(evidence: &Evidence<'_>, accounts: &[Account<'_>]) -> String {
     if evidence.document.names().len() < 2 {
         return String::new();
@@ -244,7 +242,7 @@ fn of_targets(evidence: &Evidence<'_>, accounts: &[Account<'_>]) -> String {
     format!(" of {}", listed(&accounts.iter().map(|account| account.label).collect::<Vec<_>>(), "and"))
 }
 
-/// Judges `no-flush-seen`: no flush, and either an explanation or nothing to tell.
+/// Judges `no-flush-seen`: no flush, and either an explanation or no conclusion.
 pub(super) fn none_seen(evidence: &Evidence<'_>) -> Option<Verdict> {
     let (without, _): (Vec<_>, Vec<_>) = silent(evidence, false).into_iter().unzip();
     let first = without.first()?;
@@ -295,9 +293,9 @@ fn explained(path: &WritePath, absorbing: Option<&Layer>) -> (Severity, String) 
     }
 }
 
-/// Judges `flushes-missing`: some flushes, but fewer than the syncs need at least. One flush serves no more
-/// syncs than wait at the same time, so a writer who waits for each needs one for each; what came may be
-/// another program's.
+/// Judges `flushes-missing`: some flushes, but fewer than the syncs need at least. One flush can serve only
+/// the syncs that wait at the same time, so a writer that waits for each needs one for each. The counted ones
+/// may belong to another program.
 pub(super) fn missing(evidence: &Evidence<'_>) -> Option<Verdict> {
     let short = short_of_flushes(evidence, true);
     let (first, waiting) = short.first()?;
@@ -340,8 +338,8 @@ pub(super) fn merged(evidence: &Evidence<'_>) -> Option<Verdict> {
     Some(Verdict::new(Severity::Info, sentence, lines))
 }
 
-/// Returns the accounts with fewer flushes than syncs, each with the most syncs that waited at the same time:
-/// those with fewer flushes than even that explains, or the others.
+/// Returns the accounts with fewer flushes than syncs, each with the maximum number of syncs waiting at the
+/// same time: those that this does not explain, or the others.
 fn short_of_flushes<'a>(evidence: &'a Evidence<'_>, is_missing: bool) -> Vec<(Account<'a>, Option<u64>)> {
     let short = accounts(evidence).into_iter().filter(Account::is_short).map(|account| {
         let waiting = waiting(evidence, &account);
@@ -350,9 +348,9 @@ fn short_of_flushes<'a>(evidence: &'a Evidence<'_>, is_missing: bool) -> Vec<(Ac
     short.filter(|(account, waiting)| account.lacks_flushes(*waiting) == is_missing).collect()
 }
 
-/// Returns the most syncs that waited at the same time on devices of the account in its span; `None` if it is
-/// not known. Flushes that wait together become one command (block/blk-flush.c), and so do commits of a
-/// journal.
+/// Returns the maximum number of syncs that waited at the same time on devices of the account in its span;
+/// `None` if unknown. Flushes that wait together become one command (block/blk-flush.c), and so do commits of
+/// a journal.
 fn waiting(evidence: &Evidence<'_>, account: &Account<'_>) -> Option<u64> {
     let shares = |other: &RunTarget| {
         std::ptr::eq(other, account.target)
@@ -365,7 +363,7 @@ fn waiting(evidence: &Evidence<'_>, account: &Account<'_>) -> Option<u64> {
         .map(|(_, other, job)| {
             let threads = u64::from(job.threads).max(1);
             match (job.durable_write_every, other.sides.in_flight_max) {
-                // A thread waits for a flush of its own before it goes on.
+                // A thread waits for its own flush before it continues.
                 (None, _) => Some(threads),
                 (Some(_), 0) => None,
                 (Some(_), most) => Some(most.max(threads)),
@@ -374,13 +372,12 @@ fn waiting(evidence: &Evidence<'_>, account: &Account<'_>) -> Option<u64> {
         .try_fold(0, |sum: u64, waiting| Some(sum.saturating_add(waiting?)))
 }
 
-/// Returns the end of the path, where nothing is forwarded any further.
+/// Returns true for the end of the path, where nothing is forwarded.
 fn is_bottom(layer: &Layer) -> bool {
     layer.below.is_empty() && wording::is_beyond_sight(layer.kind)
 }
 
-/// Returns the devices with a volatile cache that were written to and handed no flush while others were
-/// handed many.
+/// Returns the written devices with a volatile cache that received no flush while others received many.
 fn skipped_devices(evidence: &Evidence<'_>) -> Vec<(String, String)> {
     let mut skipped: Vec<(String, String)> = Vec::new();
     for (label, target, job) in evidence.targets() {
@@ -413,26 +410,26 @@ fn skipped_devices(evidence: &Evidence<'_>) -> Vec<(String, String)> {
     skipped
 }
 
-/// Returns true if the device is a path to a drive that has others: a flush by any of them empties the cache
-/// of the drive.
+/// Returns true if the device is one of several paths to a drive. A flush on any of them empties the drive's
+/// cache.
 fn is_one_of_several_paths(path: &WritePath, name: &str) -> bool {
     path.layers
         .iter()
         .any(|layer| layer.kind == LayerKind::DmMultipath && layer.below.iter().any(|below| below == name))
 }
 
-/// Returns the write-back cache whose log absorbs flushes: it is protected from power cuts, or on devices
-/// without a volatile cache, which the kernel sends none.
+/// Returns the write-back cache whose log absorbs flushes: it is protected from power cuts, or it is on
+/// devices without a volatile cache, to which the kernel sends none.
 fn absorbing_cache(path: &WritePath) -> Option<&Layer> {
     let mut caches = path.layers.iter().filter(|layer| layer.kind == LayerKind::WriteBackCache);
     caches.find(|layer| {
-        // The backing device is the last of those below.
+        // The backing device is the last layer below.
         let legs = layer.below.split_last().map_or(&[][..], |(_, legs)| legs);
         layer.flush == Flush::Absorbed || (!legs.is_empty() && legs.iter().all(|leg| absorbs(path, leg)))
     })
 }
 
-/// Returns true if each way below the layer called `name` ends a flush where it need not go on.
+/// Returns true if every path below the layer called `name` ends a flush because nothing below is volatile.
 fn absorbs(path: &WritePath, name: &str) -> bool {
     path.layers.iter().find(|layer| layer.name == name).is_some_and(|layer| {
         layer.flush == Flush::Absorbed
@@ -440,8 +437,8 @@ fn absorbs(path: &WritePath, name: &str) -> bool {
     })
 }
 
-/// Returns true if a write-back cache writes to the device, which flushes it by itself, before the log lets
-/// go of what was written.
+/// Returns true if a write-back cache writes to the device. The cache flushes the device itself before it
+/// frees the log.
 fn is_written_back(path: &WritePath, name: &str) -> bool {
     let mut reached: Vec<&str> = Vec::new();
     for layer in &path.layers {

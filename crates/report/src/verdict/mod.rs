@@ -1,9 +1,9 @@
-//! The verdict rules: pure functions from what was seen to what it means.
+//! Verdict rules: pure functions from measurements to conclusions.
 //!
-//! A rule has an id, a sentence with the figures in it, evidence and a remedy. What each means, from when on
-//! it fires and what is to be done stands in the catalogue (`rules.toml`, read by [`rules`](crate::rules)).
-//! No rule says that a path loses nothing because it is fast: it says what the figures are consistent with,
-//! and what would prove it. On a healthy machine no rule is above info, so that plumb exits with 0 there.
+//! A rule has an id, a sentence with its figures, evidence and a remedy. The catalogue (`rules.toml`, read by
+//! [`rules`](crate::rules)) holds the meaning, the condition and the remedy of each. No rule concludes from
+//! speed that a path loses nothing: it states what the figures are consistent with, and what would prove it.
+//! On a healthy machine no rule is above info, so that plumb exits with 0 there.
 
 mod content;
 mod depth;
@@ -35,10 +35,10 @@ use crate::document::{RunDocument, RunTarget};
 use crate::headline::Headline;
 use crate::levels::loses_synced;
 
-/// A rule: what it finds in a run, if anything.
+/// Rule: returns its verdict on a run, if it applies.
 type Rule = fn(&Evidence<'_>) -> Option<Verdict>;
 
-/// The rules with their ids in the catalogue, in the order in which equals are reported.
+/// Rules with their ids in the catalogue, in the order in which verdicts of equal severity are reported.
 const RULES: [(&str, Rule); 26] = [
     ("check-failed", failure::check_failed),
     ("load-failed", failure::load_failed),
@@ -68,9 +68,8 @@ const RULES: [(&str, Rule); 26] = [
     ("too-short", samples::too_short),
 ];
 
-/// Returns all that is wrong or worth knowing about a run: the findings of its surveys and the verdicts of
-/// the rules, worst first, each once. The document's own `verdicts` are not read, so judging again changes
-/// nothing.
+/// Returns all findings about a run: those of its surveys and the verdicts of the rules, worst first, each
+/// once. The document's own `verdicts` are not used, so judging again changes nothing.
 pub fn judge(document: &RunDocument) -> Vec<Finding> {
     let mut all: Vec<Finding> = Vec::new();
     for finding in document.all_paths().into_iter().flat_map(|path| &path.findings) {
@@ -82,10 +81,10 @@ pub fn judge(document: &RunDocument) -> Vec<Finding> {
     let evidence = Evidence::new(document);
     for (id, rule) in RULES {
         let Some(verdict) = rule(&evidence) else { continue };
-        // The survey may know which layer drops the flushes that a measurement misses.
+        // The survey may name the layer that drops the flushes missing in a measurement.
         let by_cause = |finding: &Finding| match id {
             "flush-dropped" => drops && finding.severity == Severity::Danger,
-            // A flush that was never offered fails for that reason, which the kernel's log does not tell.
+            // A flush that is not supported fails for that reason, which the kernel's log does not show.
             "load-failed" | "check-failed" | "operations-failed" => {
                 finding.id == "nbd-no-flush" && verdict.is_not_supported()
             }
@@ -101,8 +100,8 @@ pub fn judge(document: &RunDocument) -> Vec<Finding> {
     all
 }
 
-/// Judges `document` and writes down what comes of it: verdicts, level and headline. `beside` are findings
-/// that no rule makes, such as limits of the user's own; they stand last.
+/// Judges `document` and sets its verdicts, level and headline. `beside` are findings from outside the rules,
+/// such as the user's limits, and come last.
 pub fn conclude(document: &mut RunDocument, beside: Vec<Finding>) {
     document.verdicts = judge(document);
     document.verdicts.extend(beside);
@@ -111,8 +110,8 @@ pub fn conclude(document: &mut RunDocument, beside: Vec<Finding>) {
     document.headline = headline.in_document();
 }
 
-/// Returns true if something was written to `targets`, which are of the document, and a power cut takes what
-/// was written to any of them, synced or not: by its path, or by the flushes that were counted.
+/// Returns true if something was written to `targets`, which belong to the document, and a power cut loses
+/// data of any of them, synced or not, according to its path or the counted flushes.
 pub fn loses_writes<'a>(document: &RunDocument, targets: impl IntoIterator<Item = &'a RunTarget>) -> bool {
     let evidence = Evidence::new(document);
     let mut wrote = targets.into_iter().filter(|target| target.sides.write.ios > 0);
@@ -124,7 +123,7 @@ fn is_dropping(path: &WritePath) -> bool {
     path.layers.iter().any(|layer| layer.flush == Flush::Dropped)
 }
 
-/// The survey's sentence stays; what was measured is added to what it rests on.
+/// Keeps the sentence of the survey and adds the measurement to its evidence.
 fn add_evidence(surveyed: &mut Finding, verdict: Verdict) {
     surveyed.severity = surveyed.severity.max(verdict.severity);
     for line in verdict.evidence {

@@ -7,29 +7,29 @@ use super::evidence::Evidence;
 use super::outcome::Verdict;
 use crate::quantity::{bytes, counted, percent};
 
-/// Others moved more than this share of all bytes, or asked for more than this share of all flushes.
+/// Share of all bytes, or of all flushes, above which the activity of others is reported.
 const FOREIGN_ABOVE: f64 = 0.05;
-/// Minimum number of bytes that others moved for it to count: some journal is always written.
+/// Minimum number of bytes that others moved: some journal is always written.
 const FOREIGN_MIN: u64 = 1 << 20;
 /// Minimum number of flushes that others requested for it to count.
 const FLUSHES_MIN: u64 = 10;
-/// A file system may write as much metadata as data: that is not others'.
+/// Factor by which a file system may write more than its data, for metadata, without counting as others.
 const WITH_JOURNAL: u64 = 2;
-/// The hypervisor took more than this share of the processor time.
+/// Share of the processor time above which steal by the hypervisor is reported.
 const STEAL_ABOVE: f64 = 0.02;
 
-/// Activity of other programs on the devices of a window, at least.
+/// Activity of other programs on the devices of a window; lower bounds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Foreign {
     pub(crate) bytes: u64,
     pub(crate) flushes: u64,
-    /// Their share of all bytes, or of all flushes if that is larger; 0 to 1.
+    /// Share of all bytes, or of all flushes if that is larger, 0 to 1.
     pub(super) share: f64,
 }
 
 impl Foreign {
-    /// Returns `None` if they did next to nothing, or that is not known. The bytes are those that this
-    /// process did not ask for, or did not write by its control group's count.
+    /// Returns the activity of others; `None` if it is negligible or unknown. Its bytes are those that this
+    /// process did not request, or did not write according to its control group.
     pub(crate) fn new(storage: &StorageSide, quality: &Quality) -> Option<Self> {
         let whose = storage.attribution.as_ref();
         let own = whose.and_then(|whose| whose.own_write_bytes);
@@ -77,7 +77,7 @@ pub(super) fn device_shared(evidence: &Evidence<'_>) -> Option<Verdict> {
     Some(Verdict::new(Severity::Info, sentence, shared.iter().map(line).collect()))
 }
 
-/// Judges `steal`: the hypervisor gave processor time to others.
+/// Judges `steal`: the hypervisor gave processor time to other machines.
 pub(super) fn steal(evidence: &Evidence<'_>) -> Option<Verdict> {
     let stolen: Vec<(&str, f64)> = evidence
         .phases

@@ -1,9 +1,10 @@
-//! FUA beside flushes: durable writes of one drive by both, whose times show that it honours only one.
+//! FUA compared with flushes: the times of durable writes to one drive by both methods can show that the
+//! drive honours only one.
 //!
-//! A drive that honours both does the same work for both: it puts one block on its medium. A flush may add to
-//! that, since it also writes the drive's map; FUA may not take several times as long as a write and its
-//! flush together. Virtual disks, networks, protected caches and targets that were not surveyed are left out:
-//! there other causes may explain a difference.
+//! A drive that honours both does the same work for both: it writes one block to its medium. A flush may take
+//! longer, since it also writes the drive's map. FUA must not take several times as long as a write and its
+//! flush together. Virtual disks, networks, protected caches and targets that were not surveyed are excluded,
+//! since other causes may explain a difference there.
 
 use plumb_block::SyncMethod;
 use plumb_measure::{Latency, StorageSide};
@@ -15,35 +16,34 @@ use super::platter::{OPERATIONS_MIN, TURN_PART, slowest_turn};
 use crate::document::RunTarget;
 use crate::quantity::duration;
 
-/// A FUA write that takes this many times as long as a write and its flush together shows a flush without
-/// work. Both put the same block on the medium, so an honest drive has about 1; 4 leaves room for the
-/// scatter of half the operations over two windows.
+/// Ratio of the time of a FUA write to that of a write and its flush, from which the flush did no work. Both
+/// write the same block to the medium, so an honest drive has about 1; 4 allows for the scatter between two
+/// windows.
 const FUA_OVER_FLUSH: f64 = 4.0;
-/// Nothing was programmed into flash within this time, in seconds: a page of single-level cells takes 200 µs
-/// and more in data sheets (EP 1 850 348 quotes 300 µs), and this is less than a third of that.
+/// Time in seconds within which nothing can be programmed into flash: a page of single-level cells takes 200
+/// µs and more in data sheets (EP 1 850 348 quotes 300 µs), and this is less than a third of that.
 const FLASH_FLOOR: f64 = 60e-6;
-/// A flush that takes this many times the [floor](FLASH_FLOOR) had data to program, so the cache is in use
-/// and is not emptied in no time, as one with capacitors is (12 to 58 µs).
+/// Ratio of the time of a flush to the [floor](FLASH_FLOOR), from which the flush had data to program: the
+/// cache is in use, and is not emptied at once like one with capacitors (12 to 58 µs).
 const FLUSH_OVER_FLOOR: f64 = 8.0;
-/// Flushes for each durable write up to which FUA counts as sent by itself, and from which a sync counts as
-/// flushed.
+/// Flushes for each durable write up to which FUA counts as native, and from which a sync counts as flushed.
 const FLUSHES_FEW: f64 = 0.05;
 const FLUSHES_ALL: f64 = 0.95;
 
-/// Durable writes by both ways.
+/// Durable writes by both methods.
 struct Both<'a> {
-    /// A write and its flush, until the flush was answered.
+    /// Latency of a write and its flush.
     flushed: &'a Latency,
     /// Mean time of a flush at the device, in seconds.
     flush_mean: f64,
-    /// A write with FUA.
+    /// Latency of a write with FUA.
     fua: &'a Latency,
-    /// Time of one turn, in seconds, of a drive that states its rotation.
+    /// Time of one revolution in seconds, of a drive that reports its rotation rate.
     turn: Option<f64>,
 }
 
-/// Judges `one-of-flush-and-fua`: the kernel sent FUA writes and flushes to the drive, and their times differ
-/// so that one of the two cannot have reached the medium.
+/// Judges `one-of-flush-and-fua`: the kernel sent FUA writes and flushes to the drive, and their times show
+/// that one of the two did not reach the medium.
 pub(super) fn one_of_flush_and_fua(evidence: &Evidence<'_>) -> Option<Verdict> {
     let both = both(evidence)?;
     let (flushed, fua) = (both.flushed.p50?, both.fua.p50?);
@@ -72,7 +72,7 @@ pub(super) fn one_of_flush_and_fua(evidence: &Evidence<'_>) -> Option<Verdict> {
 }
 
 impl Both<'_> {
-    /// Returns true if half of the FUA writes took too little to reach the medium, and flushes did not.
+    /// Returns true if half of the FUA writes were too fast to reach the medium, and flushes were not.
     fn is_fua_ignored(&self, fua: f64) -> bool {
         match self.turn {
             Some(turn) => fua < TURN_PART * turn && self.flush_mean > 2.0 * TURN_PART * turn,
@@ -81,13 +81,13 @@ impl Both<'_> {
     }
 }
 
-/// Returns the durable writes of a check by both ways, where the drive is seen, each sync sent a flush and
-/// FUA was sent without one.
+/// Returns the durable writes of a check by both methods, if the drive is visible, each sync sent a flush,
+/// and FUA was sent without one.
 fn both<'a>(evidence: &Evidence<'a>) -> Option<Both<'a>> {
     let by = |method| evidence.targets().find(|(_, _, job)| job.method == Some(method));
     let ((_, by_flush, _), (_, by_fua, _)) =
         (by(SyncMethod::OverwriteFdatasync)?, by(SyncMethod::DirectDsync)?);
-    // Without a survey nothing rules out the other causes.
+    // Without a survey the other causes cannot be excluded.
     if evidence.document.path_of(by_flush).is_none_or(has_other_causes) {
         return None;
     }
@@ -101,7 +101,8 @@ fn both<'a>(evidence: &Evidence<'a>) -> Option<Both<'a>> {
     })
 }
 
-/// Returns the latency of enough durable writes, their storage side, and flushes for each of them.
+/// Returns the latency of the durable writes if there were enough, their storage side, and the flushes for
+/// each of them.
 fn durable(target: &RunTarget) -> Option<(&Latency, &StorageSide, f64)> {
     let latency = target.sides.durable_latency.as_ref().filter(|latency| latency.count >= OPERATIONS_MIN)?;
     let storage = target.sides.storage.as_ref()?;
@@ -125,7 +126,7 @@ mod tests {
     use crate::document::RunDocument;
     use crate::fixture;
 
-    /// Figures of a simulated drive, in seconds: `plumb check sim:MODEL?behaviour.LIE --duration 10s`.
+    /// Figures of a simulated drive, in seconds, from `plumb check sim:MODEL?behaviour.LIE --duration 10s`.
     struct Drive {
         name: &'static str,
         flushed: f64,
@@ -218,19 +219,19 @@ mod tests {
     fn what_is_not_seen_or_has_another_cause_is_not_accused() {
         let liar = drive("consumer-nvme-ssd", [948.9, 936.1, 12.8], None, FUA);
         let mut document = checked(&liar);
-        // FUA that the kernel made of a write and a flush says nothing about FUA of the drive.
+        // FUA that the kernel replaced by a write and a flush tells nothing about FUA of the drive.
         let sides = fixture::phase(&mut document, "direct-dsync");
         sides.storage.as_mut().unwrap().flushes = sides.durable_latency.map(|latency| latency.count);
         assert!(judged(&document).is_none());
         let mut document = checked(&liar);
         fixture::phase(&mut document, "direct-dsync").durable_latency.as_mut().unwrap().count = 29;
         assert!(judged(&document).is_none());
-        // Without a survey nothing says what the target stands on.
+        // Without a survey the layers below the target are unknown.
         let mut document = checked(&liar);
         document.path = None;
         document.paths.clear();
         assert!(judged(&document).is_none());
-        // A virtual disk: what the host does with either is not known.
+        // Virtual disk: the host's treatment of both is unknown.
         let mut document = checked(&liar);
         document.path = fixture::virtual_machine().path;
         assert!(judged(&document).is_none());

@@ -1,11 +1,11 @@
-//! Common parts of the rules: the result of a rule, the layers that it looks at, names in a sentence.
+//! Common parts of the rules: the result of a rule, and choices of layers.
 
 use plumb_block::Errno;
 use plumb_path::{Finding, Layer, Severity, WritePath};
 
 use crate::{rules, wording};
 
-/// Result of a rule. The remedy is that of the catalogue unless the rule has a better one.
+/// Result of a rule. Without a remedy of its own it has that of the catalogue.
 pub(super) struct Verdict {
     pub(super) severity: Severity,
     pub(super) sentence: String,
@@ -18,13 +18,13 @@ impl Verdict {
         Self { severity, sentence, evidence, remedy: None }
     }
 
-    /// Returns whether it is about an operation that a device does not have (EOPNOTSUPP).
+    /// Returns true if it concerns an operation that the device does not support (EOPNOTSUPP).
     pub(super) fn is_not_supported(&self) -> bool {
         let mut said = self.evidence.iter().chain([&self.sentence]);
         said.any(|text| text.contains("not supported"))
     }
 
-    /// Returns whether it is about an operation that found no space, or was over a quota.
+    /// Returns true if it concerns an operation that failed for lack of space, or over a quota.
     pub(super) fn is_for_want_of_space(&self) -> bool {
         let full = [Errno::ENOSPC, Errno::EDQUOT].map(|errno| errno.to_string());
         let mut said = self.evidence.iter().chain([&self.sentence]);
@@ -49,8 +49,7 @@ pub(super) fn device_layers(path: &WritePath) -> impl Iterator<Item = &Layer> {
     path.layers.iter().filter(|layer| !wording::is_above_devices(layer.kind))
 }
 
-/// Returns the devices whose counters were read. Below them there may be an adapter, a hypervisor or a
-/// server.
+/// Returns the devices whose counters were read. An adapter, a hypervisor or a server may be below them.
 pub(super) fn lowest_devices(path: &WritePath) -> impl Iterator<Item = &Layer> {
     path.layers.iter().filter(|layer| path.is_lowest_device(layer))
 }

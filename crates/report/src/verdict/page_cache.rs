@@ -6,9 +6,9 @@ use super::evidence::{Evidence, Flow};
 use super::outcome::Verdict;
 use crate::quantity::{self, rate};
 
-/// The devices moved less than this share of what the application moved.
+/// Share of the application's bytes below which the devices count as not reached.
 const REACHED_BELOW: f64 = 0.1;
-/// Fewer operations than this are not judged.
+/// Minimum number of operations to judge.
 const OPERATIONS_MIN: u64 = 30;
 
 impl Flow {
@@ -23,19 +23,19 @@ impl Flow {
     }
 }
 
-/// Returns the flows through the page cache, or those past it, of which the devices saw next to nothing.
+/// Returns the flows through the page cache, or those past it, of which almost nothing reached the devices.
 fn unseen<'a>(evidence: &'a Evidence<'_>, cached: bool) -> Vec<&'a Flow> {
     let is_unseen =
         |flow: &&Flow| flow.operations >= OPERATIONS_MIN && flow.balance.device_share() < REACHED_BELOW;
     evidence.flows.iter().filter(|flow| flow.cached == cached).filter(is_unseen).collect()
 }
 
-/// Operations that take this time, in seconds, come from memory: a hit in the page cache takes a call and a
-/// copy, and the fastest drives take longer.
+/// Time of an operation, in seconds, up to which it was served from memory: a hit in the page cache takes a
+/// call and a copy, and the fastest drives take longer.
 const MEMORY_MAX: f64 = 8e-6;
 
-/// Returns a line for each direction through the page cache of a target without counts of its devices that is
-/// as fast as memory, and where no sync waited for a drive.
+/// Returns a line for each direction through the page cache, of a target without counters, that is as fast as
+/// memory and without syncs that waited for a drive.
 fn as_fast_as_memory(evidence: &Evidence<'_>) -> Vec<String> {
     let cached = evidence.targets().filter(|(_, target, job)| {
         let is_waited_for = job.method.is_some() || job.flush.is_some() || job.durable_write_every.is_some();
@@ -61,8 +61,8 @@ fn as_fast_as_memory(evidence: &Evidence<'_>) -> Vec<String> {
     lines.collect()
 }
 
-/// Judges `page-cache`: the application saw a rate that the devices did not, or that no device has: this is
-/// memory.
+/// Judges `page-cache`: the application had a rate that the devices did not have, or that no device can have,
+/// so the data came from memory.
 pub(super) fn page_cache(evidence: &Evidence<'_>) -> Option<Verdict> {
     let loads = unseen(evidence, true);
     let Some(first) = loads.first() else {
@@ -81,8 +81,8 @@ pub(super) fn page_cache(evidence: &Evidence<'_>) -> Option<Verdict> {
     ))
 }
 
-/// Judges `cached-below`: even direct requests never reached the devices: a layer below the file system has a
-/// cache of its own.
+/// Judges `cached-below`: even direct requests did not reach the devices, since a layer below the file system
+/// has its own cache.
 pub(super) fn cached_below(evidence: &Evidence<'_>) -> Option<Verdict> {
     let loads = unseen(evidence, false);
     let first = loads.first()?;

@@ -1,4 +1,4 @@
-//! Durable writes faster than a platter can turn.
+//! Durable writes faster than the rotation of a disk.
 
 use plumb_path::{Cache, Layer, LayerKind, Severity, WritePath};
 
@@ -7,13 +7,13 @@ use super::outcome::{Verdict, device_layers, lowest_devices};
 use crate::document::RunTarget;
 use crate::quantity::duration;
 
-/// Part of a turn that half of all rewrites wait longer than, with the head over the right track.
+/// Part of a revolution that at least half of all rewrites have to wait, with the head on the right track.
 pub(super) const TURN_PART: f64 = 0.25;
-/// Fewer durable writes than this have no median worth the name.
+/// Minimum number of durable writes for a meaningful median.
 pub(super) const OPERATIONS_MIN: u64 = 30;
 
-/// Judges `faster-than-the-platter`: all drives rotate by their own word, none is known to have a protected
-/// cache, and half of the durable writes took less than a quarter turn.
+/// Judges `faster-than-the-platter`: all drives report that they rotate, none is known to have a protected
+/// cache, and half of the durable writes took less than a quarter of a revolution.
 pub(super) fn faster_than_the_platter(evidence: &Evidence<'_>) -> Option<Verdict> {
     let mut fast = Vec::new();
     let mut drives: Vec<String> = Vec::new();
@@ -51,8 +51,8 @@ pub(super) fn faster_than_the_platter(evidence: &Evidence<'_>) -> Option<Verdict
     ))
 }
 
-/// Returns the time of one turn of the slowest drive beneath `target`, in seconds, where all of them turn by
-/// their own word and nothing outweighs it.
+/// Returns the time in seconds of one revolution of the slowest drive below `target`, if all of them report
+/// that they rotate and nothing else can explain fast writes.
 pub(super) fn slowest_turn(evidence: &Evidence<'_>, target: &RunTarget) -> Option<f64> {
     match evidence.document.path_of(target) {
         Some(path) => turns(path).into_iter().map(|(_, turn)| turn).reduce(f64::max),
@@ -60,10 +60,10 @@ pub(super) fn slowest_turn(evidence: &Evidence<'_>, target: &RunTarget) -> Optio
     }
 }
 
-/// Returns the drives of `path` with the time of one turn; none if one of them does not turn, or something
-/// outweighs it.
+/// Returns the drives of `path` with the times of one revolution; empty if one of them does not rotate, or
+/// something else can explain fast writes.
 fn turns(path: &WritePath) -> Vec<(&Layer, f64)> {
-    // A virtual drive says how fast it turns, but does not turn.
+    // A virtual drive reports a rotation rate but does not rotate.
     let outweighs = |layer: &Layer| {
         layer.cache == Cache::Protected || matches!(layer.kind, LayerKind::Hypervisor | LayerKind::Remote)
     };
@@ -75,8 +75,8 @@ fn turns(path: &WritePath) -> Vec<(&Layer, f64)> {
     turns.unwrap_or_default()
 }
 
-/// Returns the time of one turn, if the drive itself states its rotation. The kernel's `rotational` says
-/// nothing of the kind.
+/// Returns the time of one revolution, if the drive itself reports it. The kernel's `rotational` does not
+/// suffice.
 fn turn_seconds(layer: &Layer) -> Option<f64> {
     let stated = layer.evidence.iter().find(|line| line.means.starts_with("revolutions per minute"))?;
     let rpm: f64 = stated.value.replace(',', "").trim().parse().ok()?;

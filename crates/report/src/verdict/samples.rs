@@ -1,4 +1,4 @@
-//! Rule about whether there were enough operations for the figures that are shown.
+//! Rule about the number of operations behind the reported figures.
 
 use plumb_measure::Latency;
 use plumb_path::Severity;
@@ -8,7 +8,7 @@ use super::outcome::Verdict;
 use crate::figures::P99_FROM;
 use crate::quantity::count;
 
-/// Number of operations below which no figure means much.
+/// Number of operations below which no figure is meaningful.
 const ANY_FROM: u64 = 30;
 /// Number of operations below which the 99.9th percentile is the maximum.
 const P999_FROM: u64 = 1000;

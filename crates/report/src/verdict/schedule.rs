@@ -1,4 +1,4 @@
-//! Loads on a schedule that the storage could not keep.
+//! Schedules that the storage could not keep up with.
 
 use plumb_path::Severity;
 
@@ -7,13 +7,13 @@ use super::neighbours::Foreign;
 use super::outcome::Verdict;
 use crate::quantity::{count, duration, percent};
 
-/// The share of operations that never started from which the load is above what the storage can do.
+/// Share of operations that never started, from which the load exceeds what the storage can do.
 const UNSTARTED_FROM: f64 = 0.01;
-/// The share that started late from which it is, if the backlog was long too.
+/// Share of operations that started late, from which it does if the backlog is long too.
 const LATE_FROM: f64 = 0.1;
 /// Share from which other programs count as the main users of the devices.
 const MOSTLY_FROM: f64 = 0.5;
-/// Backlog, in seconds, from which on it is reported.
+/// Backlog in seconds from which it is reported.
 const BACKLOG_FROM: f64 = 0.1;
 
 /// Judges `backlog`: operations started late or not at all, so latencies since the intended start grow with
@@ -25,7 +25,7 @@ pub(super) fn backlog(evidence: &Evidence<'_>) -> Option<Verdict> {
         let operations = target.sides.application.operations;
         let meant = operations.saturating_add(schedule.unstarted).max(1) as f64;
         let (unstarted, late) = (schedule.unstarted as f64 / meant, schedule.late_starts as f64 / meant);
-        // The last operation of each thread may be due at the very end.
+        // The last operation of each thread may be due exactly at the end.
         let is_missed = schedule.unstarted > target.sides.threads.unwrap_or(1) && unstarted >= UNSTARTED_FROM;
         if is_missed || (late >= LATE_FROM && schedule.backlog_max >= BACKLOG_FROM) {
             let line = format!(

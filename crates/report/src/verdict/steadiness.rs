@@ -1,4 +1,4 @@
-//! Rules about whether the rate had settled: over the requested rounds, after the warm-up, and within each
+//! Rules about the steadiness of the rate: over the requested rounds, after the warm-up, and within each
 //! window.
 
 use plumb_path::Severity;
@@ -8,16 +8,16 @@ use super::outcome::Verdict;
 use crate::document::SteadyState;
 use crate::quantity::{duration, percent, rate};
 
-/// SNIA PTS 2.0.2 asks that the fitted line stays within this share of the mean.
+/// Share of the mean within which the fitted line must stay (SNIA PTS 2.0.2).
 const SLOPE_FROM: f64 = 0.1;
-/// The coefficient of variation over 100 ms from which a mean hides more than it says.
+/// Coefficient of variation over 100 ms above which a mean is misleading.
 const VARIATION_ABOVE: f64 = 0.3;
-/// A ramp that takes more than this share of the window.
+/// Share of the window above which a ramp is reported.
 const RAMP_SHARE: f64 = 1.0 / 3.0;
-/// Shorter windows have too few buckets for a slope.
+/// Minimum length of a window, in seconds; shorter ones have too few buckets for a slope.
 const SECONDS_MIN: f64 = 1.0;
 
-/// Judges `no-steady-state`: the rounds that were asked for did not become steady.
+/// Judges `no-steady-state`: the requested rounds did not become steady.
 pub(super) fn no_steady_state(evidence: &Evidence<'_>) -> Option<Verdict> {
     let unsteady = |steady: &&SteadyState| steady.steady != Some(true);
     let found = evidence.document.spans.iter().filter_map(|span| span.steady.as_ref()).find(unsteady)?;
@@ -36,7 +36,7 @@ pub(super) fn no_steady_state(evidence: &Evidence<'_>) -> Option<Verdict> {
     Some(Verdict::new(Severity::Warning, sentence, lines))
 }
 
-/// Judges `not-settled`: measuring began although the rate still changed.
+/// Judges `not-settled`: the measurement began while the rate was still changing.
 pub(super) fn not_settled(evidence: &Evidence<'_>) -> Option<Verdict> {
     let (index, span) =
         evidence.document.spans.iter().enumerate().find(|(_, span)| span.settled == Some(false))?;

@@ -1,4 +1,4 @@
-//! The rules on samples of loads, each both ways.
+//! Rules on samples of loads, each with and without a verdict.
 
 use plumb_block::{Caching, DeviceCounters};
 use plumb_measure::Attribution;
@@ -12,7 +12,8 @@ fn finding(document: &RunDocument, id: &str) -> Option<Finding> {
     judge(document).into_iter().find(|finding| finding.id == id)
 }
 
-/// Returns one disk with a volatile cache, one worker that flushes after each write, and a flush for each.
+/// Returns the load of one worker that flushes after each write, on one disk with a volatile cache that
+/// receives all flushes.
 fn flushing() -> RunDocument {
     let mut document = fixture::load("side-by-side");
     document.targets.remove(0);
@@ -25,7 +26,7 @@ fn set_flushes(document: &mut RunDocument, flushes: u64) {
     storage.devices[0].flushes = Some(flushes);
 }
 
-/// Rules of profiles, of policies and of many hosts, which are made elsewhere.
+/// Rules of profiles, of policies and of many hosts, which are applied elsewhere.
 const ELSEWHERE: [&str; 11] = [
     "claim-expired",
     "hosts-missing",
@@ -219,7 +220,7 @@ fn a_schedule_that_is_not_kept_is_a_backlog_and_a_hiccup_is_not() {
     let mut set = |schedule| document.targets[0].sides.schedule = schedule;
     set(Some(ScheduleResult { late_starts: 3000, backlog_max: 0.02, unstarted: 0 }));
     assert!(finding(&document, "backlog").is_none());
-    // The one operation of a thread that is due when the time is over.
+    // The one operation of a thread that is due exactly at the end.
     let mut document = fixture::load("all-wrong");
     let sides = &mut document.targets[0].sides;
     (sides.application.operations, sides.threads) = (40, Some(1));
@@ -309,11 +310,11 @@ fn a_sync_is_told_apart_by_what_it_waits_for() {
     let found = finding(&document, "waiting-on-flushes").unwrap();
     assert!(found.sentence.contains("90% flushing at the device"), "{}", found.sentence);
     assert!(found.remedy.contains("power-loss protection"), "{}", found.remedy);
-    // The total time is unchanged, but a flush is 1% of it: a better drive would not help.
+    // The total time is unchanged, but a flush is 1% of it, so a better drive would not help.
     document.targets[0].sides.storage.as_mut().unwrap().flush_mean = Some(0.01 * mean);
     let found = finding(&document, "waiting-on-flushes").unwrap();
     assert!(!found.remedy.contains("power-loss protection"), "{}", found.remedy);
-    // A loop device above takes most of it.
+    // A loop device above takes most of the time.
     let storage = document.targets[0].sides.storage.as_mut().unwrap();
     let flush_time = plumb_block::Nanos((0.8 * mean * 1e9) as u64 * syncs);
     storage.above = vec![DeviceCounters { flush_time, ..DeviceCounters::default() }];

@@ -1,4 +1,4 @@
-//! Blocks that do not hold what was written.
+//! Blocks that do not hold the written data.
 
 use plumb_measure::{VerifyResult, WrongBlock, WrongKind};
 use plumb_path::Severity;
@@ -7,10 +7,10 @@ use super::evidence::Evidence;
 use super::outcome::Verdict;
 use crate::quantity::{count, listed};
 
-/// More examples than this are left to the document.
+/// Maximum number of examples shown. The document has all.
 const EXAMPLES: usize = 6;
 
-/// Judges `data-not-as-written`: what was read is not what was acknowledged.
+/// Judges `data-not-as-written`: the data read differs from the acknowledged data.
 pub(super) fn not_as_written(evidence: &Evidence<'_>) -> Option<Verdict> {
     let found = evidence.document.total.verified.as_ref().filter(|verified| verified.wrong() > 0)?;
     let mut lines = vec![format!("{} blocks compared, {} wrong", count(found.blocks), count(found.wrong()))];

@@ -1,4 +1,4 @@
-//! Use of the time: waiting for syncs, and what these wait for, or the load generator itself.
+//! Use of the workers' time: waiting for syncs, the parts of a sync, or the load generator itself.
 
 use plumb_block::Nanos;
 use plumb_path::Severity;
@@ -10,24 +10,24 @@ use crate::figures::FlushCount;
 use crate::quantity::{count, duration, percent};
 use crate::wording;
 
-/// The share of the workers' time from which syncs are what they wait for.
+/// Share of the workers' time from which they mainly wait for syncs.
 const SHARE_FROM: f64 = 0.5;
-/// The processor counts as idle below this.
+/// Processor use below which it counts as idle.
 const IDLE_BELOW: f64 = 0.5;
-/// Syncs that are faster than this are nobody's bottleneck.
+/// Mean time of a sync, in seconds, below which it is not a bottleneck.
 const MEAN_FROM: f64 = 1e-3;
-/// A worker that is busier than this cannot ask for more.
+/// Processor use of a worker above which it cannot issue more requests.
 const BUSY_ABOVE: f64 = 0.95;
-/// Parts of a sync that are less than this are not told.
+/// Share of a sync below which a part is not reported.
 const TOLD_FROM: f64 = 0.005;
 
-/// Writes that a sync waits for one after the other: the data, the journal and its commit.
+/// Number of writes in a row that a sync waits for: the data, the journal and its commit.
 const WRITES_OF_A_SYNC: f64 = 3.0;
 
-/// One part of the time of a sync.
+/// Part of the time of a sync.
 #[derive(Debug, Clone, PartialEq)]
 struct Part {
-    /// Seconds of each sync.
+    /// Seconds per sync.
     seconds: f64,
     what: String,
     advice: &'static str,
@@ -51,7 +51,7 @@ const SCHEDULER_ADVICE: &str = "The storage is not what is slow: the worker was 
     machine more processors or less other work, and measure again.";
 const PROCESSOR_ADVICE: &str = "The storage is not what is slow: the worker was working. Look at what it does for each sync (perf), or use more workers.";
 
-/// Judges `waiting-on-flushes`: the workers wait for one sync after the other.
+/// Judges `waiting-on-flushes`: the workers wait for one sync after another.
 pub(super) fn waiting_on_flushes(evidence: &Evidence<'_>) -> Option<Verdict> {
     let mut waiting = Vec::new();
     for (label, target, job) in evidence.targets() {
@@ -96,10 +96,10 @@ pub(super) fn waiting_on_flushes(evidence: &Evidence<'_>) -> Option<Verdict> {
     Some(verdict)
 }
 
-/// Returns the parts of a sync of `target` by what it waits for, from the device up. `of_worker` is the
-/// worker's time for each sync. Every part is a mean and is cut to what is left of the sync, so that together
-/// they are all of it. The processor's part is known of the run alone: where the worker did something else
-/// than to sync, that is taken to be all of it, and the part is what must have been in syncs all the same.
+/// Returns the parts of a sync of `target` by cause, from the device up. `of_worker` is the worker's time for
+/// each sync. Every part is a mean and is limited to the rest of the sync, so that their sum is the whole.
+/// The processor's part is known for the run only: all work of the worker other than syncs is assumed to come
+/// first, and the remainder must have been in syncs.
 fn parts(evidence: &Evidence<'_>, target: &RunTarget, of_worker: f64) -> Vec<Part> {
     let sides = &target.sides;
     let Some(sync) = &sides.sync.latency else { return Vec::new() };
@@ -132,19 +132,19 @@ fn parts(evidence: &Evidence<'_>, target: &RunTarget, of_worker: f64) -> Vec<Par
 }
 
 /// Returns the seconds of a sync that the lowest devices spend on flushes and on writes, and that the topmost
-/// device above them spends on both; zero where it is not known.
+/// device above them spends on both; zero if unknown.
 fn device_times(sides: &Sides) -> (f64, f64, f64) {
     let Some(storage) = &sides.storage else { return (0.0, 0.0, 0.0) };
     let syncs = sides.syncs().max(1) as f64;
     let flushes = FlushCount::from_storage(storage);
-    // Devices side by side are flushed at the same time, and of the flushes and writes of all programs a sync
-    // waits for few.
+    // Devices side by side are flushed in parallel, and a sync waits for few of the flushes and writes of all
+    // programs.
     let is_of_all = flushes.is_some_and(FlushCount::is_of_all);
     let most = |is_few: bool, most: f64| if is_few { most } else { f64::INFINITY };
     let each = flushes.map_or(0.0, |flushes| flushes.count as f64 / syncs);
     let flush =
         storage.flush_mean.unwrap_or(0.0) * each.min(most(is_of_all || storage.devices.len() > 1, 1.0));
-    // Devices side by side take their writes at the same time: the mean of one write stands for them.
+    // Devices side by side write in parallel, so the mean of one write represents them.
     let writes: u64 = storage.devices.iter().map(|device| device.writes).sum();
     let time: u64 = storage.devices.iter().map(|device| device.write_time.0).sum();
     let busy =
@@ -170,8 +170,8 @@ fn between(evidence: &Evidence<'_>, target: &RunTarget) -> String {
     }
 }
 
-/// Judges `generator-bound`: a direct load was limited by the worker, not by the storage. Cached loads always
-/// are.
+/// Judges `generator-bound`: a direct load was limited by the worker instead of the storage. Cached loads
+/// always are.
 pub(super) fn generator_bound(evidence: &Evidence<'_>) -> Option<Verdict> {
     let bound: Vec<(&str, f64)> = evidence
         .phases
