@@ -1,9 +1,9 @@
-//! Attribution of flushes and written bytes, which the devices beneath a target count for all programs.
+//! Attribution of flushes and written bytes, since the devices below a target count those of all programs.
 //!
-//! Counters tell what all programs asked for. A device that this run alone can use is its own: a simulated
-//! one, or a block device that it has claimed. A mounted file system never is: sync(2) of any program flushes
-//! it. There flushes are traced to the threads that asked, which takes root; without that they are of all
-//! programs, and prove nothing.
+//! A device that only this run can use is its own: a simulated one, or a block device that it has claimed. A
+//! mounted file system never is, since sync(2) of any program flushes it. There flushes are traced to the
+//! threads that requested them, which takes root. Without a trace they are those of all programs, and prove
+//! nothing about the run.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -13,26 +13,26 @@ use plumb_linux::accounting::{written_by_own_group, written_by_this_process};
 use plumb_linux::flush_trace::{FlushTrace, TracedFlushes};
 use plumb_measure::{Attribution, BytesBy, FlushesOf, StorageSide};
 
-/// Way to tell the flushes of this run from those of other programs.
+/// Method to distinguish the flushes of this run from those of other programs.
 pub(crate) struct FlushAttribution {
     owner: Owner,
-    /// The first block devices beneath the target: there a thread of this process asks, further down the
-    /// kernel's do.
+    /// First block devices below the target. Requests to them come from a thread of this process, those
+    /// further down from kernel threads.
     first: Vec<String>,
-    /// True if nothing is between those and the devices that are counted.
+    /// True if these devices are the counted ones.
     is_direct: bool,
 }
 
 enum Owner {
-    /// The device is used by this run alone, for this reason.
+    /// Only this run uses the device, for this reason.
     Run(String),
     /// Flushes are traced.
     Traced(Box<Mutex<FlushTrace>>),
-    /// Anybody may use the devices; why it cannot be told who did.
+    /// Other programs may use the devices; with the reason why flushes are not attributed.
     Anybody(String),
 }
 
-/// Counts of this run alone at one moment, since some moment before.
+/// Counts of this run alone at one moment, since an arbitrary start.
 #[derive(Clone, Default)]
 pub(crate) struct OwnCounts {
     traced: Option<TracedFlushes>,
@@ -41,17 +41,17 @@ pub(crate) struct OwnCounts {
 }
 
 impl FlushAttribution {
-    /// Creates the attribution of a device that is the run's own, for this reason.
+    /// Creates the attribution of a device that only the run uses, for this reason.
     pub(crate) fn own(because: String) -> Self {
         Self { owner: Owner::Run(because), first: Vec::new(), is_direct: true }
     }
 
-    /// Returns true if nobody but the run uses the devices.
+    /// Returns true if only the run uses the devices.
     pub(crate) const fn is_own(&self) -> bool {
         matches!(self.owner, Owner::Run(_))
     }
 
-    /// Creates the attribution of devices that any program may use; `first` are those directly beneath the
+    /// Creates the attribution of devices that any program may use; `first` are those directly below the
     /// target.
     pub(crate) fn shared(first: Vec<String>, is_direct: bool) -> Self {
         let because =
@@ -59,12 +59,12 @@ impl FlushAttribution {
         Self { owner: Owner::Anybody(because), first, is_direct }
     }
 
-    /// Creates the attribution of devices of which nothing is known.
+    /// Creates the attribution of unknown devices.
     pub(crate) fn unknown(because: String) -> Self {
         Self { owner: Owner::Anybody(because), first: Vec::new(), is_direct: false }
     }
 
-    /// Traces flushes from now on, if they have to be traced and can be.
+    /// Starts to trace flushes, if that is necessary and possible.
     pub(crate) fn trace(&mut self, except: Option<u32>) {
         let Owner::Anybody(because) = &mut self.owner else { return };
         if self.first.is_empty() {
@@ -82,14 +82,14 @@ impl FlushAttribution {
         }
     }
 
-    /// Reads the trace, before its buffer is full.
+    /// Reads the trace, which must happen before its buffer is full.
     pub(crate) fn read_trace(&self) -> Option<TracedFlushes> {
         let Owner::Traced(trace) = &self.owner else { return None };
         trace.lock().unwrap_or_else(PoisonError::into_inner).read().ok()
     }
 
-    /// Reads what is this run's own on `devices`. What the process wrote is a bound only where it is
-    /// `written_at_once`, rather than when the page cache likes.
+    /// Reads this run's own counts on `devices`. The bytes written by the process are a bound only if they
+    /// are `written_at_once`, and not at the page cache's discretion.
     pub(crate) fn count(&self, devices: &[String], written_at_once: bool) -> OwnCounts {
         match self.owner {
             Owner::Run(_) => OwnCounts::default(),

@@ -1,5 +1,5 @@
-//! State that a check has beside that of its run: its survey, and the work that the devices beneath were
-//! handed.
+//! State that only a check has, in addition to that of its run: its survey, and the accounts of requests to
+//! the devices.
 
 use plumb_block::{Bytes, StorageSnapshot};
 use plumb_linux::probe::LiveProbe;
@@ -13,32 +13,32 @@ use plumb_workload::Scenario;
 use crate::counters::Beneath;
 use crate::targets::{JobTarget, Targets};
 
-/// State that only a check has, beside that of its run.
+/// State that only a check has, in addition to that of its run.
 pub(crate) struct CheckState {
     /// Target as typed.
     target: String,
     /// Write path below the file.
     path: WritePath,
-    /// Work that the devices were handed.
+    /// Accounts of requests to the devices.
     pub(crate) accounts: Accounts,
-    /// Size of the test file, which is made when the targets are opened; 0 if it is not known.
+    /// Size of the test file, which is created with the targets; 0 if unknown.
     pub(crate) size: Bytes,
     is_made: bool,
-    /// Way in which direct requests reach the kernel, once it is known.
+    /// Route of direct requests to the kernel, once known.
     route: Option<Route>,
 }
 
-/// Work that the devices beneath were handed, phase by phase. The bookings follow one another without a gap,
-/// so their sum is what an outside observer of the counters sees.
+/// Requests to the devices below, phase by phase. The accounts have no gaps between them, so their sum is the
+/// total change of the counters.
 pub(crate) struct Accounts {
     watch: StorageWatch,
-    /// The reading with which the last account ended.
+    /// Reading at the end of the last account.
     last: Option<StorageSnapshot>,
     booked: Vec<Account>,
 }
 
 impl CheckState {
-    /// Begins to count.
+    /// Starts to count.
     pub(crate) fn begin(target: String, path: WritePath, beneath: &Beneath) -> Self {
         let mut accounts = Accounts { watch: beneath.watch.clone(), last: None, booked: Vec::new() };
         accounts.book("begin");
@@ -53,7 +53,7 @@ impl CheckState {
             !job.opening.caching.is_cached() && job.role.method().is_none()
         };
         self.route = targets.job_targets.iter().find(is_direct).map(|one| one.opened.route.clone());
-        // Limits of untorn writes are those of a file, which is there only now.
+        // Limits of untorn writes are those of a file, which exists only now.
         let is_file = |one: &&JobTarget| one.opened.kind == TargetKind::RegularFile;
         let file = targets.job_targets.iter().find(is_file).and_then(|one| one.opened.path());
         let file = file.map(|path| path.display().to_string());
@@ -70,7 +70,7 @@ impl CheckState {
         self.accounts.book("prepare");
     }
 
-    /// Notes that it is known how flushes are counted.
+    /// Notes the calibration of flush counts.
     pub(crate) fn calibrated(&mut self, targets: &Targets) {
         let is_of_kernel = |one: &JobTarget| one.opened.kind.device_kind().is_none();
         if let Some(beneath) =
@@ -81,7 +81,7 @@ impl CheckState {
         }
     }
 
-    /// Makes the document of a run that of a check.
+    /// Turns the document of a run into that of a check.
     pub(crate) fn describe(&self, document: &mut RunDocument) {
         document.kind = RunKind::Check;
         document.target.clone_from(&self.target);
@@ -96,7 +96,7 @@ impl CheckState {
 }
 
 impl Accounts {
-    /// Books what the devices were handed since the last booking under `phase`.
+    /// Books the requests to the devices since the last booking under `phase`.
     pub(crate) fn book(&mut self, phase: &str) {
         let Ok(now) = self.watch.read() else { return };
         if let Some(last) = self.last.replace(now.clone())
@@ -115,14 +115,14 @@ impl Accounts {
     }
 }
 
-/// Returns what only root could have been told, from the finding that says so.
+/// Returns the findings that only root can get, from the finding that lists them.
 fn root_would_add(path: &WritePath) -> Vec<String> {
     let finding = path.findings.iter().filter(|finding| finding.id == "needs-root");
     finding.flat_map(|finding| finding.evidence.iter().cloned()).collect()
 }
 
-/// Returns true if the answers about a new file hold for a database beside it. Where the file system replaces
-/// pages they do not: each file has a record size of its own on ZFS, and may have attribute C on btrfs.
+/// Returns true if the results for a new file apply to a database next to it. They do not where the file
+/// system replaces pages: on ZFS each file has its own record size, and on btrfs it may have attribute C.
 fn holds_for_other_files(untorn: &[UntornPage]) -> bool {
     untorn.iter().all(|page| page.needs_rwf_atomic || page.rank != Some(UntornRank::ByDesign))
 }

@@ -1,4 +1,4 @@
-//! The storage's side of the targets: which devices are beneath each, and what they were handed.
+//! Storage side of the targets: the devices below each, and their counters.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use plumb_targets::{OpenedTarget, TargetKind};
 
 use crate::attribution::{FlushAttribution, OwnCounts};
 
-/// Number of flushes that must be seen alone, and all in the same way, before it is known how they are
-/// counted.
+/// Number of flushes that must be observed without other requests, and all with the same effect, before the
+/// way of counting is known.
 const CALIBRATION_FLUSHES: usize = 8;
-/// Largest number of flushes that are tried.
+/// Maximum number of flushes issued for that.
 const CALIBRATION_FLUSHES_MAX: usize = 64;
 
-/// The write path beneath a target, or why it is not known.
+/// Write path below a target, or the reason why it is unknown.
 pub(crate) type SurveyedPath = Result<WritePath, String>;
 
-/// Returns the write path beneath an open target.
+/// Returns the write path below an open target.
 pub(crate) fn survey_of(target: &OpenedTarget) -> SurveyedPath {
     match (plumb_targets::survey(target), target.surveyed_from()) {
         (Some(mut found), _) => Ok(found.paths.swap_remove(0)),
@@ -31,24 +31,24 @@ pub(crate) fn survey_of(target: &OpenedTarget) -> SurveyedPath {
     }
 }
 
-/// Returns the write path beneath `place` on this machine.
+/// Returns the write path below `place` on this machine.
 pub(crate) fn survey(place: &Path) -> SurveyedPath {
     survey_path(&LiveTree::new(), &LiveProbe::new(), &place.to_string_lossy())
         .map_err(|error| format!("the write path is not known: {}", in_one_line(&error)))
 }
 
-/// Storage beneath one target, and the counters by which it is read.
+/// Storage below one target, with its counters.
 pub(crate) struct Beneath {
-    /// The names of the devices whose counters are read; none if they are not known.
+    /// Names of the devices whose counters are read; empty if unknown.
     pub(crate) devices: Vec<String>,
-    /// The counters of its devices.
+    /// Counters of these devices.
     pub(crate) watch: StorageWatch,
     /// Counters of the block devices above them.
     above: Option<BlockCounters>,
     attribution: FlushAttribution,
 }
 
-/// All that was read beneath a target at one moment.
+/// Readings below a target at one moment.
 #[derive(Clone)]
 pub(crate) struct CounterReading {
     storage: Reading,
@@ -57,8 +57,8 @@ pub(crate) struct CounterReading {
 }
 
 impl Beneath {
-    /// Returns the counters beneath `target`: those of the target itself, if the kernel does not know it,
-    /// otherwise those of what was surveyed.
+    /// Returns the counters below `target`: those of the target itself if the kernel does not know it,
+    /// otherwise those of the surveyed devices.
     pub(crate) fn new(target: &OpenedTarget, surveyed: &SurveyedPath, clock: &Arc<dyn Clock>) -> Self {
         match (&target.counters, target.kind) {
             (Some(counters), _) => Self {
@@ -91,7 +91,7 @@ impl Beneath {
         }
     }
 
-    /// Returns the counters beneath what was surveyed.
+    /// Returns the counters below a surveyed path.
     pub(crate) fn under(surveyed: &SurveyedPath, clock: &Arc<dyn Clock>) -> Self {
         match surveyed {
             Ok(path) => Self::along(path, clock),
@@ -120,20 +120,19 @@ impl Beneath {
         Self { devices: Vec::new(), watch, above: None, attribution }
     }
 
-    /// Notes the sizes of the run's writes, which are all where the devices are its own.
+    /// Sets the lengths of the run's writes. On devices that only the run uses, these are all.
     pub(crate) fn bound_writes(&mut self, sizes: WriteSizes) {
         if self.attribution.is_own() {
             self.watch.set_write_sizes(sizes);
         }
     }
 
-    /// Traces from now on which threads the flushes are of, where that is possible. The thread `except`
-    /// measures nothing.
+    /// Starts to trace the threads of flushes, if possible, except for the thread `except`.
     pub(crate) fn trace_flushes(&mut self, except: Option<u32>) {
         self.attribution.trace(except);
     }
 
-    /// Reads all of it. Whether the run's data is `written_at_once` says what its own bytes are known by.
+    /// Takes a reading. `written_at_once` tells how the run's own bytes can be determined.
     pub(crate) fn count(&self, written_at_once: bool) -> CounterReading {
         let own = self.attribution.count(&self.devices, written_at_once);
         CounterReading {
@@ -143,15 +142,15 @@ impl Beneath {
         }
     }
 
-    /// Takes in what is traced while a run goes.
+    /// Reads the trace regularly during a run.
     pub(crate) fn follow(&self) {
         self.attribution.read_trace();
     }
 
-    /// Returns what the devices did between two readings, and the share of this run in it.
+    /// Returns the activity of the devices between two readings, and the share of this run in it.
     ///
     /// # Errors
-    /// The reason, if that is not known.
+    /// The reason, if it is unknown.
     pub(crate) fn between(
         &self,
         before: &CounterReading,
@@ -164,9 +163,9 @@ impl Beneath {
         Ok(StorageSide { above: above.unwrap_or_default(), attribution: Some(attribution), ..side })
     }
 
-    /// Learns how this kernel counts empty flushes, from some on `device`, of which everything is durable. On
-    /// a busy disk most readings show the requests of others as well: each flush is read by itself, and those
-    /// count that show nothing else.
+    /// Determines how this kernel counts empty flushes, from some on `device`, on which everything is
+    /// durable. On a busy disk most readings include requests of others, so each flush is read individually,
+    /// and only readings without others count.
     ///
     /// # Errors
     /// If a flush fails.
@@ -181,8 +180,8 @@ impl Beneath {
                 break;
             }
         }
-        // One flush of another program beside ours looks like ours; something else is not taken for an
-        // answer.
+        // A single flush of another program looks like ours, so a deviating reading is not accepted as the
+        // result.
         if let [first, .., _] = found[..]
             && found.iter().all(|one| *one == first)
         {

@@ -4,15 +4,15 @@ use plumb_linux::tree::process::{ProcessStat, TICK};
 use plumb_linux::tree::{LiveTree, ProcessorTimes};
 use plumb_load::{CpuUse, ProcessorUse};
 
-/// Each processor at one moment.
+/// Times of each processor at one moment.
 pub(crate) type Processors = Vec<(u32, ProcessorTimes)>;
 
-/// Returns each processor now.
+/// Returns the current times of each processor.
 pub(crate) fn processors() -> Processors {
     ProcessorTimes::read_each(&LiveTree)
 }
 
-/// Returns what each processor did between two moments.
+/// Returns the use of each processor between two moments.
 pub(crate) fn between(before: &Processors, after: &Processors) -> Vec<ProcessorUse> {
     let ticks = |now: u64, then: u64| TICK * now.saturating_sub(then);
     let each = after.iter().filter_map(|(number, now)| {

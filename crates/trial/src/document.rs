@@ -1,4 +1,4 @@
-//! Targets and totals of the document that reports are made from, out of what was measured.
+//! Builds the targets and totals of the document from the measurements.
 
 use plumb_block::{Bytes, Caching, Errno, Extent, Nanos, VolatileCache, in_one_line, written_share};
 use plumb_linux::pagecache;
@@ -23,33 +23,34 @@ use crate::wording;
 const ALL_REFUSED: &str = "every untorn write was refused: the kernel cannot send them as one (see `plumb explain \
                            untorn-lost-above`); take a smaller --block-size, or align the range to it";
 
-/// Facts about a target beside what the load measured.
+/// Facts about a target in addition to the measurements of the load.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Facts {
-    /// The share of it that had been written before.
+    /// Share of the range that had been written before.
     pub(crate) written_share: Option<f64>,
     /// Bytes that were dirty in the page cache at the end.
     pub(crate) dirty_after: Option<u64>,
-    /// The share of processor time that the hypervisor took away.
+    /// Share of the processor time that the hypervisor took.
     pub(crate) steal: Option<f64>,
-    /// True if all its data goes to one device once, and that of no other target of the span.
+    /// True if all data of the target goes to one device once, and that device has no other target of the
+    /// span.
     pub(crate) is_alone: bool,
-    /// The depth that was found to keep a latency, if one was looked for.
+    /// Depth that met a latency target, if one was searched for.
     pub(crate) depth_found: Option<u32>,
-    /// Processor time of the threads that worked on it alone.
+    /// Processor time of the threads that worked only on this target.
     pub(crate) cpu: Option<CpuUse>,
 }
 
 /// Readings taken before a span.
 pub(crate) struct Readings {
-    /// State of the blocks of each target, where that matters: a simulated drive reads what was never written
-    /// like anything else.
+    /// State of the blocks of each target, where it matters: a simulated drive reads unwritten blocks like
+    /// any others.
     extents: Vec<Vec<Extent>>,
     processors: Option<ProcessorTimes>,
 }
 
 impl Readings {
-    /// Reads now, before the span with this number.
+    /// Takes the readings before the span with this number.
     pub(crate) fn before(targets: &Targets, number: usize) -> Self {
         let extents = targets.of_span(number).map(|(_, one)| match one.opened.kind {
             TargetKind::Simulated => Vec::new(),
@@ -61,7 +62,7 @@ impl Readings {
         Self { extents: extents.collect(), processors }
     }
 
-    /// Returns what happened to a file of the span that has fewer blocks now, unless the span itself may have
+    /// Describes the change of a file of the span that has fewer blocks now, unless the span itself may have
     /// made holes: by trims, or by zeroes, which some file systems do not store.
     pub(crate) fn blocks_lost(
         &self,
@@ -80,7 +81,7 @@ impl Readings {
         opened.find_map(|((_, one), before)| one.opened.blocks_lost_since(before))
     }
 
-    /// Returns the facts about each target of the span, now that it is over.
+    /// Returns the facts about each target after the span.
     pub(crate) fn facts_after(self, targets: &Targets, number: usize, scenario: &Scenario) -> Vec<Facts> {
         let steal = self
             .processors
@@ -114,7 +115,7 @@ fn dirty_bytes(one: &JobTarget) -> Option<u64> {
     residency.dirty.map(|bytes| bytes.0)
 }
 
-/// Returns all targets of a span; of a check, whose phases have either all of their figures or a reason.
+/// Returns all targets of a span. For a check, each phase has either all of its figures or a reason.
 pub(crate) fn targets(
     run: &SpanRun,
     facts: &[Facts],
@@ -134,7 +135,7 @@ pub(crate) fn targets(
         let outcome = result.of_target(index);
         let mut target = target(result, index, one, asked, &outcome, facts);
         if job.role.method().is_some() {
-            // Verdicts on blocks that were never written are about loads.
+            // Verdicts on unwritten blocks apply only to loads.
             target.sides.quality.written_share = None;
         }
         let failed_because = failed_because.clone().or(target.failed_because.take());
@@ -143,7 +144,7 @@ pub(crate) fn targets(
     described.collect()
 }
 
-/// Returns a span that has no figures, for this reason.
+/// Returns a span without figures, for this reason.
 pub(crate) fn unmeasured(asked: &Span, why: &str) -> (RunSpan, Vec<RunTarget>) {
     let jobs = asked.jobs.iter().map(spans::job_asked).collect();
     let targets = asked.jobs.iter().enumerate().flat_map(|(number, job)| {
@@ -165,7 +166,7 @@ pub(crate) fn unmeasured(asked: &Span, why: &str) -> (RunSpan, Vec<RunTarget>) {
     (RunSpan { jobs, ..RunSpan::default() }, targets.collect())
 }
 
-/// Returns one target of a span: `index` is its place in the result.
+/// Returns one target of a span; `index` is its index in the result.
 fn target(
     result: &SpanResult,
     index: usize,
@@ -186,7 +187,7 @@ fn target(
     sides.quality.written_share = facts.written_share;
     let attribution = sides.storage.as_ref().and_then(|storage| storage.attribution.as_ref());
     if attribution.is_some_and(|attribution| attribution.flushes == FlushesOf::OwnDevice) {
-        // Nobody else can use it: what this job did not ask for, other jobs of the run did.
+        // Only this run uses the device, so requests of other jobs are not foreign.
         sides.quality.foreign_bytes = Some(0);
     } else if facts.is_alone {
         sides.quality.foreign_bytes = foreign_bytes(&sides, one, job);
@@ -222,7 +223,7 @@ fn target(
     }
 }
 
-/// Returns the directory of a program as a target: what it measured in a span.
+/// Returns the directory of a program as a target, with the measurements of a span.
 pub(crate) fn program(result: &SpanResult, program: &ProgramUse) -> RunTarget {
     let storage = result.targets.first().map(|target| target.storage.clone());
     let storage = storage.unwrap_or_else(|| Err("nothing was measured".to_owned()));
@@ -235,7 +236,7 @@ pub(crate) fn program(result: &SpanResult, program: &ProgramUse) -> RunTarget {
     }
 }
 
-/// Returns the transactions of what programs measured; `None` without a program.
+/// Returns the transactions of programs; `None` without a program.
 pub(crate) fn transactions(outcome: &LoadOutcome, program: &Program) -> Option<Transactions> {
     let measured = outcome.transactions.as_ref()?;
     let calls = measured.calls.iter().filter_map(|(name, histogram)| {
@@ -250,13 +251,13 @@ pub(crate) fn transactions(outcome: &LoadOutcome, program: &Program) -> Option<T
     })
 }
 
-/// Returns true if the syncs of a program are seen: SQLite syncs by itself.
+/// Returns true if the syncs of a program are visible: SQLite syncs by itself.
 fn shows_syncs(program: &Program) -> bool {
     let found = plumb_application::find(&program.profile);
     !found.is_ok_and(|(profile, _)| matches!(profile.work, plumb_application::Work::Sqlite(_)))
 }
 
-/// Returns both sides of what `outcome` measured, of one target or of what ran on several hosts.
+/// Returns both sides for the measurements `outcome`, of one target or of a load on several hosts.
 pub fn sides(outcome: &LoadOutcome, storage: Result<StorageSide, String>, cpu: Option<CpuUse>) -> Sides {
     let length = outcome.length;
     let of =
@@ -289,8 +290,8 @@ pub fn sides(outcome: &LoadOutcome, storage: Result<StorageSide, String>, cpu: O
     }
 }
 
-/// Returns for each target the processor time of the threads that worked on it and on no other; `None` where
-/// a thread worked on others as well, or its time is not known.
+/// Returns for each target the processor time of the threads that worked only on it; `None` if a thread
+/// worked on others too, or its time is unknown.
 fn cpu_by_target(result: &SpanResult) -> Vec<Option<CpuUse>> {
     let mut all = vec![Some(CpuUse::default()); result.targets.len()];
     for thread in &result.threads {
@@ -302,7 +303,7 @@ fn cpu_by_target(result: &SpanResult) -> Vec<Option<CpuUse>> {
     all
 }
 
-/// Returns the processor time of all threads; `None` if one is not known.
+/// Returns the processor time of all threads; `None` if that of one is unknown.
 pub(crate) fn all_cpu<'a>(results: impl IntoIterator<Item = &'a SpanResult>) -> Option<CpuUse> {
     let mut threads = results.into_iter().flat_map(|result| &result.threads);
     threads.try_fold(CpuUse::default(), |sum, thread| Some(sum.plus(thread.cpu?)))
@@ -313,19 +314,19 @@ pub(crate) fn cpu_seconds(cpu: CpuUse) -> CpuSeconds {
     CpuSeconds { user: cpu.user.as_secs_f64(), system: cpu.system.as_secs_f64() }
 }
 
-/// Most bytes that a file system may write to its journal for one sync: the description of a transaction,
-/// some blocks of metadata and the record that ends it.
+/// Maximum number of bytes that a file system writes to its journal for one sync: the descriptor of a
+/// transaction, some blocks of metadata and the commit record.
 const JOURNAL_BYTES_MAX: u64 = 32 << 10;
-/// File systems that write new trees of metadata for a sync, of any size.
+/// File systems that write new metadata trees of any size for a sync.
 const COPY_ON_WRITE: [&str; 4] = ["btrfs", "zfs", "bcachefs", "nilfs2"];
-/// Most flushes that may come of one write or sync: before and after the record of a journal, and its own.
+/// Maximum number of flushes for one write or sync: before and after the commit record of a journal, and its
+/// own.
 const FLUSHES_EACH_MAX: u64 = 3;
-/// A journal ends its transaction every so many seconds (jbd2: `commit=5`), also when nobody syncs.
+/// Interval in seconds at which a journal commits its transaction (jbd2: `commit=5`), even without syncs.
 const JOURNAL_SECONDS: f64 = 5.0;
 
-/// Returns the bytes that the device beneath moved beyond what the load can account for, so others did;
-/// `None` where the load's own share cannot be bounded, because the page cache writes when it likes, or the
-/// file system as much as it likes.
+/// Returns the bytes that the device moved beyond the load's maximum, which others must have moved. `None` if
+/// the load's own share is unbounded, since the page cache or the file system writes at any time.
 fn foreign_bytes(sides: &Sides, one: &JobTarget, job: &Job) -> Option<u64> {
     let storage = sides.storage.as_ref()?;
     let flushes = job.workload.durability.flush_every.is_some();
@@ -338,7 +339,7 @@ fn foreign_bytes(sides: &Sides, one: &JobTarget, job: &Job) -> Option<u64> {
     if !is_bounded || (flushes && kind.is_some_and(|kind| COPY_ON_WRITE.contains(&kind))) {
         return None;
     }
-    // A file system may write as much metadata as data (mounted with `sync`): that is not foreign.
+    // A file system may write as much metadata as data (mounted with `sync`), which is not foreign.
     let factor = if job.workload.changes() { 2 } else { 1 };
     let is_in_place = !job.append && sides.quality.written_share.is_none_or(|share| share >= 1.0);
     let journal = if is_in_place { 0 } else { JOURNAL_BYTES_MAX * sides.sync.ios };
@@ -346,7 +347,7 @@ fn foreign_bytes(sides: &Sides, one: &JobTarget, job: &Job) -> Option<u64> {
     Some((storage.read_bytes + storage.write_bytes).saturating_sub(own))
 }
 
-/// Where flushes are not attributed, those that the load cannot have asked for are of others.
+/// Attributes the flushes that the load cannot have requested to other programs, if flushes are not traced.
 fn estimate_foreign_flushes(sides: &mut Sides) {
     let asked = sides.write.ios + sides.sync.ios;
     let commits = (sides.application.seconds / JOURNAL_SECONDS).ceil() as u64 + 1;
@@ -358,7 +359,7 @@ fn estimate_foreign_flushes(sides: &mut Sides) {
     }
 }
 
-/// Returns the writes that the kernel refused before it wrote anything of them.
+/// Returns the number of writes that the kernel refused as a whole.
 fn refused(writes: &Direction) -> u64 {
     let is_refusal = |failure: &Failure| matches!(failure, Failure::Errno(Errno::EINVAL | Errno::EOPNOTSUPP));
     writes.errors.iter().filter(|(failure, _)| is_refusal(failure)).map(|(_, count)| count).sum()
@@ -376,12 +377,12 @@ fn errors(direction: &Direction) -> Vec<ErrorCount> {
     direction.errors.iter().map(count).collect()
 }
 
-/// Returns the findings as they are recorded; what a cut left undecided is told in a note.
+/// Returns the findings for the document. Blocks left undecided by a cut are described in a note.
 fn verified(found: &VerifyResult) -> VerifyResult {
     VerifyResult { at_risk: 0, older: 0, unreached: 0, ..found.clone() }
 }
 
-/// Returns the quality of several targets together: what the worst of them has.
+/// Returns the combined quality of several targets: the worst value of each figure.
 pub(crate) fn worst(mut quality: Quality, targets: &[RunTarget]) -> Quality {
     let least = |one: Option<f64>, other: Option<f64>| match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
@@ -402,7 +403,7 @@ mod tests {
 
     use super::*;
 
-    /// 100 syncs of 100 writes beside so many flushes that nobody traced.
+    /// 100 syncs of 100 writes, and `flushes` that were not traced.
     fn synced(flushes: u64, by: FlushesOf) -> Sides {
         let at = |seconds, flushes| {
             let device =

@@ -1,9 +1,8 @@
-//! Runs a scenario: opens its targets through the guard, measures the application and the storage, judges and
-//! records.
+//! Runs a scenario: opens its targets, measures the application and the storage side, judges and records.
 //!
-//! The order is always the same: every target is judged and opened before anything is written; files that
-//! were made are laid out; then span after span runs between two readings of the storage's counters; what was
-//! written is read back if that was asked for; and what was measured is recorded, also when it ended early.
+//! The order is fixed: all targets are checked and opened before anything is written; new files are laid out;
+//! the spans run one after another, each between two readings of the storage counters; written data is read
+//! back if requested; and the measurements are recorded, even after an early end.
 
 mod attribution;
 mod check;

@@ -1,4 +1,5 @@
-//! Outcome of a trial: what it measured and leaves, and the end that an error or a fault gives it.
+//! Outcome of a trial: its measurements, the files that it leaves, and the end that an error or a fault
+//! causes.
 
 use std::path::PathBuf;
 
@@ -10,33 +11,33 @@ use plumb_targets::Kind;
 use crate::error::TrialError;
 use crate::span_run::SpanRun;
 
-/// Note that a recording holds until its run has ended.
+/// Note in a recording until its run has ended.
 pub const GOES_ON: &str =
     "the run had not ended when this was recorded: plumb was killed, or is still running";
 
-/// A trial that was run.
+/// Completed trial.
 #[derive(Debug)]
 pub struct Trial {
     /// The spans that were run, in order.
     pub spans: Vec<SpanRun>,
     /// Recording from which reports are made.
     pub recording: RunRecording,
-    /// End of the run; see `failed` of the document too.
+    /// End of the run; see also `failed` of the document.
     pub ended: TrialEnded,
-    /// Directory of the recording; `None` if it could not be kept.
+    /// Directory of the recording; `None` if there is none.
     pub run_directory: Option<PathBuf>,
-    /// A sentence for each file that this run has made and did not remove.
+    /// Sentence for each file that this run has created and not removed.
     pub left_behind: Vec<String>,
 }
 
 /// End of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TrialEnded {
-    /// The run ended as the workload says.
+    /// The run ended as the workload specifies.
     Complete,
-    /// The run was told to stop.
+    /// The run was stopped.
     Interrupted,
-    /// Something could not be measured there; the reason.
+    /// Something could not be measured here, for this reason.
     NotMeasured(String),
     /// The run reached its end, but nothing completed in the window.
     Empty,
@@ -47,7 +48,7 @@ pub enum TrialEnded {
 }
 
 impl Trial {
-    /// Marks the trial as failed by an error that came when it was over. Why it ended before stands first.
+    /// Marks the trial as failed by an error after its end. The earlier reason comes first.
     pub(crate) fn but_failed(mut self, error: &TrialError) -> Self {
         let why = in_one_line(error);
         let document = &mut self.recording.document;
@@ -81,7 +82,7 @@ impl TrialEnded {
     }
 }
 
-/// Returns how an error ends a check: a full or read-only file system is not a failure.
+/// Returns the end of a check after an error: a full or read-only file system is not a failure.
 pub(crate) fn ended_by(error: &TrialError) -> TrialEnded {
     let errno = match error {
         TrialError::Interrupted => return TrialEnded::Interrupted,
@@ -106,13 +107,13 @@ pub(crate) fn ended_by(error: &TrialError) -> TrialEnded {
     ended_by_errno(errno, in_one_line(error))
 }
 
-/// Returns how a fault of its load ends a check.
+/// Returns the end of a check after a fault of its load.
 pub(crate) fn ended_by_fault(fault: &Fault) -> TrialEnded {
     match fault {
         Fault::Request { outcome: Outcome::Failed(errno), .. } => {
             ended_by_errno(Some(*errno), in_one_line(fault))
         }
-        // A failed flush is a failure whatever its number says: what was written before it cannot be trusted.
+        // A failed flush is always a failure: earlier writes cannot be trusted.
         _ => TrialEnded::Failed(in_one_line(fault)),
     }
 }
@@ -142,8 +143,7 @@ mod tests {
         assert!(matches!(ended(Errno::EROFS), TrialEnded::NotMeasured(_)));
         assert!(matches!(ended(Errno::EIO), TrialEnded::Failed(_)));
         assert_eq!(ended(Errno::EINTR), TrialEnded::Interrupted);
-        // A failed sync is a failure also where its number speaks of space: it cannot be repeated and
-        // trusted.
+        // A failed sync is a failure even if its error is lack of space: it cannot be repeated and trusted.
         let latched =
             Error::new(ErrorKind::FlushLatched, "sync", "a file").because("No space left on device");
         let target = "a file".to_owned();

@@ -1,4 +1,4 @@
-//! Recorder of what a run measured in its run directory.
+//! Recorder of the measurements of a run in its run directory.
 
 use std::path::PathBuf;
 
@@ -15,21 +15,21 @@ use crate::error::TrialError;
 use crate::outcome::TrialEnded;
 use crate::request::Request;
 
-/// Makes the run directory that is asked for, so that also a run that is killed leaves its manifest, which
-/// says that it has not ended.
+/// Creates the requested run directory. Even a killed run leaves its manifest, which states that the run has
+/// not ended.
 ///
 /// # Errors
-/// If there is no place for it.
+/// If it cannot be created.
 pub fn begin_recording(request: &Request, seed: u64) -> plumb_measure::Result<Option<RunDirectory>> {
     let Request { command, argv, started_at, out, .. } = request;
     RunDirectory::create(out, &Manifest::starting(command, argv.clone(), seed, started_at))
 }
 
-/// The run directory, while it can be written.
+/// Run directory, as long as it can be written.
 #[derive(Default)]
 pub(crate) struct Recorder {
     directory: Option<RunDirectory>,
-    /// How a run ends that is complete, but for what can no longer be written.
+    /// End of a complete run that can no longer be recorded.
     lost: Option<TrialEnded>,
 }
 
@@ -37,7 +37,7 @@ impl Recorder {
     /// Begins the recording.
     ///
     /// # Errors
-    /// If there is no place for it.
+    /// If the run directory cannot be created.
     pub(crate) fn open(&mut self, request: &Request, seed: u64) -> plumb_measure::Result<()> {
         self.directory = begin_recording(request, seed)?;
         Ok(())
@@ -48,21 +48,20 @@ impl Recorder {
         self.directory.is_some()
     }
 
-    /// Returns how a run ends that is complete, where it can no longer be recorded. What was recorded before
-    /// stays as it is.
+    /// Returns the end of a complete run that can no longer be recorded. Earlier records stay as they are.
     pub(crate) fn lost(&self) -> Option<&TrialEnded> {
         self.lost.as_ref()
     }
 
-    /// Removes it again.
+    /// Removes the run directory.
     ///
     /// # Errors
-    /// As unlink(2).
+    /// Those of unlink(2).
     pub(crate) fn abandon(self) -> Result<(), TrialError> {
         self.directory.map_or(Ok(()), |directory| Ok(directory.abandon()?))
     }
 
-    /// Writes a document, which is judged.
+    /// Judges and writes a document.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -73,9 +72,9 @@ impl Recorder {
         directory.write_result(&document.as_json())
     }
 
-    /// Writes what targets have measured until now, as [`add`](Self::add), in the place of what was written
-    /// so before. Not durable: the devices that are measured see no flush of it. What cannot be written now
-    /// is written the next time, or at the end, which says why not.
+    /// Writes interim measurements of targets as [`add`](Self::add) does, replacing earlier interim ones.
+    /// They are not made durable, so that the measured devices receive no flush for them. A failed write is
+    /// tried again next time, and reported at the end.
     pub(crate) fn add_interim(
         &mut self,
         document: &mut RunDocument,
@@ -92,9 +91,9 @@ impl Recorder {
         drop(directory.write_so_far(&document.as_json(), &histograms, rows));
     }
 
-    /// Adds the distributions and the time series of targets, the first of which is the `first` of the
-    /// document, with what else was seen `over_time`, and writes the document. A recording that can no longer
-    /// be written is given up; what was recorded stays as it is.
+    /// Adds the distributions and the time series of targets, and `over_time`, and writes the document;
+    /// `first` is the index of the first target in the document. A recording that can no longer be written is
+    /// given up; earlier records stay.
     pub(crate) fn add(
         &mut self,
         document: &mut RunDocument,
@@ -117,8 +116,8 @@ impl Recorder {
         }
     }
 
-    /// Writes the last document, and the page that is made from the recording, as anybody can make it again.
-    /// `None` without a recording.
+    /// Writes the final document and its page, which can be made again from the recording. Returns `None`
+    /// without a recording.
     pub(crate) fn finish(
         &mut self,
         document: &mut RunDocument,
@@ -145,7 +144,7 @@ impl Recorder {
     }
 }
 
-/// Returns where it is, for whoever reads the document.
+/// Returns the path of the directory for readers of the document.
 fn shown(directory: &RunDirectory) -> String {
     let path = directory.path();
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
@@ -165,8 +164,7 @@ fn close(
     Ok((recording, path))
 }
 
-/// Returns the operations of one target over time, as they are recorded; each direction too if there are
-/// several.
+/// Returns the recorded time series of one target: all operations, and each direction if there are several.
 pub fn series(target: usize, outcome: &LoadOutcome) -> Vec<TimeseriesRow> {
     let mut rows = outcome.operations().series.rows(&series_name(target));
     let directions =
@@ -178,7 +176,7 @@ pub fn series(target: usize, outcome: &LoadOutcome) -> Vec<TimeseriesRow> {
     rows
 }
 
-/// Returns the distributions of one target, as they are recorded.
+/// Returns the distributions of one target for the recording.
 pub fn histograms(target: usize, outcome: &LoadOutcome) -> Vec<TaggedHistogram> {
     let tagged = |part: Part, histogram: &Histogram| TaggedHistogram {
         tag: tag(target, part),
@@ -205,7 +203,7 @@ pub fn histograms(target: usize, outcome: &LoadOutcome) -> Vec<TaggedHistogram> 
     all
 }
 
-/// Fills in what the manifest says once it is known.
+/// Completes the manifest from the document.
 fn complete(manifest: &mut Manifest, document: &RunDocument) {
     manifest.target = Some(document.names().join(" "));
     let path = document.path.as_ref();
@@ -220,7 +218,7 @@ fn complete(manifest: &mut Manifest, document: &RunDocument) {
     }
 }
 
-/// Returns the document of a run of which nothing is known yet.
+/// Returns the document of a run without results.
 pub(crate) fn empty_document(request: &Request, seed: u64) -> RunDocument {
     RunDocument {
         seed,
@@ -231,7 +229,7 @@ pub(crate) fn empty_document(request: &Request, seed: u64) -> RunDocument {
     }
 }
 
-/// Returns where a run is made that was typed like this and began then.
+/// Returns the environment of a run with this command line and start time.
 pub fn environment(argv: &[String], started_at: &str) -> Environment {
     Environment {
         plumb: env!("CARGO_PKG_VERSION").to_owned(),

@@ -1,5 +1,5 @@
-//! A run in progress: what was measured so far, judged and saved after every span, so that whatever ends the
-//! run leaves a recording that can be read.
+//! Run in progress: results so far, judged and saved after every span, so that the recording is readable
+//! whatever ends the run.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -29,27 +29,27 @@ use crate::spans;
 use crate::targets::{JobTarget, Targets};
 use crate::verify;
 
-/// A span that was run.
+/// Span that was run.
 struct Phase {
-    /// Place of the phase in the scenario.
+    /// Index of the span in the scenario.
     number: usize,
-    /// Measurements of the phase, or why there are none.
+    /// Measurements of the phase, or the reason why there are none.
     outcome: Result<SpanRun, String>,
-    /// Content of documents about the phase, made once, while its targets are open: a comparison has a
+    /// Parts of documents about the phase, built once while its targets are open: a comparison builds a
     /// document after each of many phases.
     told: PhaseDocuments,
 }
 
-/// Content of documents about a phase.
+/// Parts of documents about a phase.
 struct PhaseDocuments {
     span: RunSpan,
     targets: Vec<RunTarget>,
     latencies_late: u64,
-    /// How traces were replayed, and what reading back found.
+    /// Remarks on replayed traces and on reading back.
     notes: Vec<String>,
 }
 
-/// Facts about the targets that were opened, each once.
+/// Facts about the opened targets, each once.
 #[derive(Default)]
 struct OpenedBefore {
     paths: Vec<(String, Arc<SurveyedPath>)>,
@@ -64,13 +64,13 @@ pub(crate) struct Session<'a> {
     check: Option<CheckState>,
     opened: OpenedBefore,
     phases: Vec<Phase>,
-    /// Measurements of all phases that a document tells, one after the other.
+    /// Combined measurements of all phases in the document.
     whole: Option<LoadOutcome>,
     recorder: Recorder,
 }
 
-/// Returns what was seen over time of the targets of a phase, which measured `outcomes`; the first of them is
-/// the `first` of the document.
+/// Returns the time series of the targets of a phase with the measurements `outcomes`; `first` is the index
+/// of the first target in the document.
 fn over_time(phase: &Phase, first: usize, outcomes: &[LoadOutcome]) -> Vec<TimeseriesRow> {
     let Ok(run) = &phase.outcome else { return Vec::new() };
     let mut began = Nanos::ZERO;
@@ -86,7 +86,7 @@ fn over_time(phase: &Phase, first: usize, outcomes: &[LoadOutcome]) -> Vec<Times
 }
 
 impl<'a> Session<'a> {
-    /// Creates a session that has measured nothing yet; of a check, with its state.
+    /// Creates a session without measurements. `check` is the state of a check.
     pub(crate) fn begin(request: &'a Request, seed: u64, check: Option<CheckState>) -> Self {
         Self {
             request,
@@ -99,22 +99,22 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Returns true if it is that of a check.
+    /// Returns true for the session of a check.
     pub(crate) fn is_check(&self) -> bool {
         self.check.is_some()
     }
 
-    /// Books what the devices were handed since the last booking under `phase`, of a check.
+    /// Books the requests to the devices since the last booking under `phase`, for a check.
     pub(crate) fn book(&mut self, phase: &str) {
         if let Some(check) = &mut self.check {
             check.accounts.book(phase);
         }
     }
 
-    /// Learns how flushes are counted.
+    /// Determines how flushes are counted.
     ///
     /// # Errors
-    /// As [`Targets::calibrate`].
+    /// Those of [`Targets::calibrate`].
     pub(crate) fn calibrate(&mut self, targets: &mut Targets) -> Result<(), TrialError> {
         self.book("recording");
         targets.calibrate(&self.request.scenario)?;
@@ -124,7 +124,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Learns what is told of targets that are open; returns the notes that were not told before.
+    /// Takes the facts about open targets. Returns the notes that are new.
     pub(crate) fn opened(&mut self, targets: &Targets) -> Vec<String> {
         for (name, surveyed) in targets.surveyed() {
             if !self.opened.paths.iter().any(|(known, _)| known == name) {
@@ -141,10 +141,10 @@ impl<'a> Session<'a> {
         new
     }
 
-    /// Makes the run directory, if there is none yet; that of a check holds from then on what is known.
+    /// Creates the run directory, unless it exists. For a check it is updated with the results from then on.
     ///
     /// # Errors
-    /// If there is no place for it.
+    /// If it cannot be created.
     pub(crate) fn record(&mut self) -> Result<(), TrialError> {
         if self.recorder.is_open() {
             return Ok(());
@@ -157,11 +157,11 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Runs one span on targets that are open, and saves what is known then. Breaks with the end of the run
-    /// if the span, or a signal, ends it.
+    /// Runs one span on open targets, and saves the results so far. Breaks with the end of the run if the
+    /// span, or a signal, ends it.
     ///
     /// # Errors
-    /// If nothing could be measured at all; of a check that is its end, and no error.
+    /// If nothing could be measured at all. A check ends without an error then.
     pub(crate) fn run_scheduled(
         &mut self,
         scheduled: &ScheduledSpan,
@@ -175,7 +175,7 @@ impl<'a> Session<'a> {
                 let reason = format!("{name}: {reason}");
                 observer.note(&reason);
                 self.phases.push(self.phase(scheduled.span, Err(reason), targets));
-                // The place does not have it, which is a result.
+                // A missing feature of the place is a result.
                 TrialEnded::Complete
             }
             None => self.run_span(scheduled, targets, context, observer)?,
@@ -190,7 +190,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Returns what the last span measured; `None` before the first, and if it measured nothing.
+    /// Returns the measurements of the last span; `None` before the first, and if it measured nothing.
     pub(crate) fn last(&self) -> Option<&SpanRun> {
         self.phases.last()?.outcome.as_ref().ok()
     }
@@ -248,10 +248,10 @@ impl<'a> Session<'a> {
         Ok(ended)
     }
 
-    /// Returns how the run ends that met this error: measurements of the spans before are not lost.
+    /// Returns the end of the run for this error, which keeps the measurements of earlier spans.
     ///
     /// # Errors
-    /// The same, if nothing was measured; a check ends with it.
+    /// The same error if nothing was measured, except for a check.
     pub(crate) fn ended_by_error(&self, error: TrialError) -> Result<TrialEnded, TrialError> {
         match error {
             error if self.is_check() => Ok(ended_by(&error)),
@@ -261,7 +261,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Returns how a span that ran ends its run.
+    /// Returns the end of the run that this span implies.
     fn ended_by(&self, run: &SpanRun, scheduled: &ScheduledSpan) -> TrialEnded {
         let may_be_empty =
             scheduled.may_be_empty || is_unmeasured(&self.request.scenario.spans[scheduled.span]);
@@ -274,7 +274,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Records what the span that runs has measured until now, in the place of what it had before.
+    /// Records the interim measurements of the running span, replacing the previous ones.
     fn record_interim(&self, recorder: &mut Recorder, targets: &Targets, number: usize, run: SpanRun) {
         let facts = vec![Facts::default(); run.ran.result.targets.len()];
         let phase = self.phase(number, Ok((run, facts)), targets);
@@ -284,7 +284,7 @@ impl<'a> Session<'a> {
         recorder.add_interim(&mut document, first, &outcomes, over_time(&phase, first, &outcomes));
     }
 
-    /// Judges and saves what is known, with the distributions of the last span.
+    /// Judges and saves the results, with the distributions of the last span.
     fn save(&mut self) {
         if !self.recorder.is_open() {
             return;
@@ -296,7 +296,7 @@ impl<'a> Session<'a> {
         self.recorder.add(&mut document, first, &outcomes, over_time.unwrap_or_default());
     }
 
-    /// Returns what each target of a phase measured; nothing of what a document leaves out.
+    /// Returns the measurements of each target of a phase; empty if documents leave it out.
     fn outcomes(&self, phase: &Phase) -> Vec<LoadOutcome> {
         let Ok(run) = &phase.outcome else { return Vec::new() };
         if self.leaves_out(phase) {
@@ -306,13 +306,13 @@ impl<'a> Session<'a> {
         (0..result.targets.len()).map(|index| result.of_target(index)).collect()
     }
 
-    /// Returns true if the figures of a phase are left out of the result: its jobs only make targets ready.
+    /// Returns true if the results leave out the phase, whose jobs only prepare targets.
     fn leaves_out(&self, phase: &Phase) -> bool {
         let jobs = &self.request.scenario.spans[phase.number].jobs;
         jobs.iter().all(|job| job.role == Role::Prepare)
     }
 
-    /// Returns what was measured, with one more phase.
+    /// Returns the measurements with one more phase added.
     fn with(&self, whole: Option<LoadOutcome>, phase: &Phase) -> Option<LoadOutcome> {
         let Some(run) = phase.outcome.as_ref().ok().filter(|_| !self.leaves_out(phase)) else {
             return whole;
@@ -327,11 +327,11 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Judges what was learnt and writes the last of the recording. A recording that cannot be completed does
-    /// not take the result with it.
+    /// Judges the results and completes the recording. A recording that cannot be completed does not
+    /// invalidate the result.
     ///
     /// # Errors
-    /// If a place that was asked for does not take it.
+    /// If a run directory that the user requested cannot be written.
     pub(crate) fn finish(
         mut self,
         mut ended: TrialEnded,
@@ -359,18 +359,18 @@ impl<'a> Session<'a> {
         Ok(Trial { spans, recording, ended, run_directory, left_behind: Vec::new() })
     }
 
-    /// Gives up a run of which nothing is to be kept.
+    /// Discards a run of which nothing is kept.
     pub(crate) fn abandon(self) -> Result<(), TrialError> {
         self.recorder.abandon()
     }
 
-    /// Returns the document of what is known between two spans, judged.
+    /// Returns the judged document of the results between two spans.
     pub(crate) fn interim(&self) -> RunDocument {
         self.describe(None, None)
     }
 
-    /// Returns the document of what is known, judged; without an end of a run that goes on. `current` is the
-    /// span that runs.
+    /// Returns the judged document of the results; `ended` is `None` while the run continues. `current` is
+    /// the running span.
     fn describe(&self, ended: Option<&TrialEnded>, current: Option<&Phase>) -> RunDocument {
         let mut document = record::empty_document(self.request, self.seed);
         document.complete = ended == Some(&TrialEnded::Complete);
@@ -420,7 +420,7 @@ impl<'a> Session<'a> {
         document.latency_resolution_seconds = self.opened.latency_excess.map(Nanos::as_secs_f64);
     }
 
-    /// Makes a phase of what the span with this number measured, or why nothing.
+    /// Builds the phase of the span with this number from its measurements, or the reason why there are none.
     fn phase(
         &self,
         number: usize,
@@ -459,7 +459,7 @@ impl<'a> Session<'a> {
         Phase { number, outcome, told: PhaseDocuments { span, targets: described, latencies_late, notes } }
     }
 
-    /// Returns what is to be said of how traces were replayed, and what reading back found.
+    /// Returns the remarks on replayed traces and on reading back.
     pub(crate) fn remarks(&self) -> impl Iterator<Item = &String> {
         self.phases.iter().flat_map(|phase| &phase.told.notes)
     }
@@ -472,7 +472,7 @@ impl<'a> Session<'a> {
         verdict::conclude(document, self.limits());
     }
 
-    /// Holds what was measured against the limits of the profiles that the spans are of, if they are of any.
+    /// Judges the measurements by the limits of the profiles in use.
     fn limits(&self) -> Vec<Finding> {
         let judged = self.phases.iter().filter_map(|phase| {
             let program = self.program_of(phase).map(|program| &program.profile);
@@ -485,7 +485,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Adds what was surveyed beneath a target.
+/// Adds the surveyed path below a target.
 fn add_path(document: &mut RunDocument, opened: &str, surveyed: &SurveyedPath) {
     match surveyed {
         Ok(path) => document.add_path(opened, path),
@@ -500,7 +500,7 @@ fn name_of(scenario: &Scenario, span: usize) -> &str {
     scenario.spans[span].jobs.first().map_or("", |job| &job.name)
 }
 
-/// Returns true if nothing completed in the window. SQLite's own reads and writes are not seen.
+/// Returns true if nothing completed in the window. SQLite's own reads and writes are not visible.
 fn is_empty(run: &SpanRun) -> bool {
     let total = run.ran.result.total();
     total.transactions.is_none() && total.operations().operations() + total.flush.operations() == 0

@@ -23,13 +23,13 @@ use crate::verify::verify;
 
 /// Everything needed to run a span: [`run_span`](Self::run_span).
 pub(crate) struct SpanRunner<'a> {
-    /// Open targets; those of the span among them.
+    /// Open targets, including those of the span.
     pub(crate) targets: &'a Targets,
-    /// The clock, and the flag to stop.
+    /// Clock, and the stop flag.
     pub(crate) context: &'a Context<'a>,
     /// Observer of the run.
     pub(crate) observer: &'a mut dyn Observer,
-    /// Where what was measured until now goes while a span runs.
+    /// Receiver of interim measurements while a span runs.
     pub(crate) interim: InterimRecord,
 }
 
@@ -37,7 +37,7 @@ impl SpanRunner<'_> {
     /// Runs the span with this number.
     ///
     /// # Errors
-    /// If it could not be started, or what it wrote could not be read back.
+    /// If it could not be started, or its writes could not be read back.
     pub(crate) fn run(
         &mut self,
         number: usize,
@@ -91,7 +91,7 @@ impl SpanRunner<'_> {
         self.targets.places(number).next().map_or(0, |(index, _)| index)
     }
 
-    /// Spreads a loss of power, or silence, that one worker has seen to all workers on the same storage.
+    /// Propagates a power loss or silence seen by one worker to all workers on the same storage.
     fn spread_losses(&self, ledgers: &mut [KeptLedger], ended: &SpanEnd) {
         let is_silence = matches!(
             ended,
@@ -107,7 +107,7 @@ impl SpanRunner<'_> {
         }
     }
 
-    /// Reads back what each worker wrote. Says whether that was done to the end.
+    /// Reads back the writes of each worker. Returns true if that was completed.
     fn read_back(
         &mut self,
         number: usize,
@@ -133,7 +133,7 @@ impl SpanRunner<'_> {
     }
 }
 
-/// A ledger, and the worker and target that it is of.
+/// Ledger, with its worker and target.
 struct KeptLedger {
     thread: usize,
     part: usize,
@@ -141,17 +141,17 @@ struct KeptLedger {
     ledger: Ledger,
 }
 
-/// A span, and what each of its threads is for.
+/// Span, and the role of each of its threads.
 #[derive(Clone, Copy)]
 struct OfSpan<'a> {
-    /// Place of the span in the scenario.
+    /// Index of the span in the scenario.
     number: usize,
     jobs: &'a [Job],
     plans: &'a [ThreadPlan],
 }
 
-/// Puts the figures of the teams into `result`; returns what is to be verified. Where each write is durable
-/// when it completes, its latency is that of a durable write.
+/// Adds the figures of the teams to `result`, and returns the ledgers to verify. If each write is durable on
+/// completion, its latency is that of a durable write.
 fn take_in(
     result: &mut SpanResult,
     teams: Vec<TeamOutcome>,
@@ -183,7 +183,7 @@ struct SpanObserver<'a> {
     span: OfSpan<'a>,
     observer: &'a mut dyn Observer,
     interim: Option<&'a mut InterimRecord>,
-    /// True if the figures that were asked for last are to be recorded.
+    /// True if the last requested figures are to be recorded.
     is_recorded: bool,
     duration: Option<Nanos>,
     cooldown: Nanos,
@@ -194,18 +194,18 @@ struct SpanObserver<'a> {
     series: Vec<TargetSeries>,
 }
 
-/// The counters at one moment.
+/// Counters at one moment.
 struct Reading {
     storage: Storage<CounterReading>,
     processors: Processors,
-    /// Processor time of this process, which is that of a program.
+    /// Processor time of this process, which runs the program.
     process: Option<CpuUse>,
 }
 
-/// Readings of the storage beneath targets, by its place: once, however many targets are on it.
+/// Readings of the storage below targets, by its index, once for all targets on it.
 type Storage<T> = HashMap<usize, T>;
 
-/// Reads what is beneath the targets of a span.
+/// Reads the storage below the targets of a span.
 fn read_storage<T>(targets: &Targets, span: usize, read: impl Fn(&Beneath) -> T) -> Storage<T> {
     let mut storage = Storage::new();
     for (_, place) in targets.places(span) {
@@ -268,12 +268,13 @@ impl<'a> SpanObserver<'a> {
         teams
     }
 
-    /// Returns what is known without the teams, whether the rate had settled, and the series of each target.
+    /// Returns the results without those of the teams, whether the rate had settled, and the series of each
+    /// target.
     fn finish(self) -> (SpanResult, bool, Vec<TargetSeries>) {
         (self.result(self.after.as_ref()), self.settled, self.series)
     }
 
-    /// Returns what is known without the teams of the time until `after`.
+    /// Returns the results until `after`, without those of the teams.
     fn result(&self, after: Option<&Reading>) -> SpanResult {
         let both = self.before.as_ref().zip(after);
         let side = |place: &Place<'_>| match both {

@@ -1,4 +1,4 @@
-//! A span's part of the document: what was asked for, and how it went.
+//! Spans of the document: the requests and their results.
 
 use plumb_block::Nanos;
 use plumb_load::{LoadOutcome, SpanResult};
@@ -15,7 +15,7 @@ use crate::span_run::{Round as RoundRun, SpanRun};
 use crate::targets::JobTarget;
 use crate::wording;
 
-/// Returns the span, its targets given.
+/// Returns the span of the document; `targets` are its targets there.
 pub(crate) fn span(run: &SpanRun, asked: &Span, opened: &[&JobTarget], targets: &[RunTarget]) -> RunSpan {
     let result = &run.ran.result;
     RunSpan {
@@ -57,13 +57,13 @@ pub(crate) fn span(run: &SpanRun, asked: &Span, opened: &[&JobTarget], targets: 
     }
 }
 
-/// Returns how many threads a span had; those of a program are its own.
+/// Returns the number of threads of a span. A program determines its own.
 fn threads_of(result: &SpanResult, asked: &Span) -> u64 {
     let of_programs = asked.jobs.iter().filter(|job| job.program.is_some()).map(|job| u64::from(job.threads));
     of_programs.reduce(|all, more| all + more).unwrap_or(result.threads.len() as u64)
 }
 
-/// Returns everything together, over several targets.
+/// Returns the combined sides of several targets.
 pub(crate) fn total(
     outcome: &LoadOutcome,
     storage: Result<StorageSide, String>,
@@ -78,7 +78,7 @@ pub(crate) fn total(
     total
 }
 
-/// Returns all spans one after the other, which have measured `outcome`. Rates are over the sum of their
+/// Returns the combined sides of all spans with the measurements `outcome`. Rates refer to the sum of their
 /// windows.
 pub(crate) fn whole(
     outcome: Option<LoadOutcome>,
@@ -109,7 +109,7 @@ pub(crate) fn whole(
     total(&outcome.unwrap_or_else(LoadOutcome::empty), storage, cpu, targets)
 }
 
-/// Returns the storage's side of all targets; those on the same devices count once.
+/// Returns the storage side of all targets. Targets on the same devices count once.
 pub(crate) fn all_storage(result: &SpanResult) -> Result<StorageSide, String> {
     let mut seen: Vec<Vec<String>> = Vec::new();
     let mut whole: Option<StorageSide> = None;
@@ -136,7 +136,7 @@ fn tried(round: &RoundRun) -> Option<DepthTried> {
     Some(DepthTried { depth: round.depth?, iops: round.iops, latency })
 }
 
-/// Describes what was requested of a job, before it is known what its targets are.
+/// Describes the requests of a job before its targets are known.
 pub(crate) fn job_asked(job: &Job) -> RunJob {
     if let Some(program) = &job.program {
         return program_asked(job, program);
@@ -165,7 +165,7 @@ pub(crate) fn job_asked(job: &Job) -> RunJob {
     }
 }
 
-/// Returns what was asked of a program.
+/// Describes the requests of a program.
 fn program_asked(job: &Job, program: &Program) -> RunJob {
     let found = plumb_application::find(&program.profile);
     RunJob {
@@ -190,7 +190,7 @@ fn job(result: &SpanResult, number: usize, job: &Job, opened: &[&JobTarget]) -> 
     RunJob {
         description: recorded.map_or(asked.description, |one| wording::replay(one, &job.workload)),
         flush,
-        // Threads count for the first of the jobs that they work for.
+        // Shared threads are attributed to the first of their jobs.
         cpu: (!job.same_threads).then(|| cpu_seconds(result.cpu_of_job(number))),
         ..asked
     }

@@ -1,5 +1,4 @@
-//! The targets of a scenario: all judged and opened before anything is written, and those that were made
-//! filled.
+//! Targets of a scenario: all are checked and opened before anything is written, and new files are filled.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +22,7 @@ use crate::program::ProgramUse;
 use crate::request::{Context, Request};
 use crate::sharing::{self, Sharer};
 
-/// A target of a job, open.
+/// Open target of a job.
 pub(crate) struct JobTarget {
     /// Number of the span that uses the target.
     pub(crate) span: usize,
@@ -33,19 +32,19 @@ pub(crate) struct JobTarget {
     pub(crate) name: String,
     /// Target as opened.
     pub(crate) opened: OpenedTarget,
-    /// The write path beneath it.
+    /// Write path below the target.
     pub(crate) surveyed: Arc<SurveyedPath>,
-    /// Storage beneath: its place in [`Targets::beneath`].
+    /// Index of the storage below in [`Targets::beneath`].
     pub(crate) beneath: usize,
-    /// Events of a trace on the target, if the job replays one.
+    /// Events of the trace that the job replays on the target, if any.
     pub(crate) recorded: Option<RecordedEvents>,
     /// True if its job writes to it.
     pub(crate) is_written: bool,
-    /// How much of the range is in the page cache, if it was loaded: the rest is left out.
+    /// Length of the range that is in the page cache, if it was loaded. The rest is not used.
     pub(crate) loaded: OnceLock<Bytes>,
 }
 
-/// A target, or the directory of a program, as both of its sides are read.
+/// Target, or the directory of a program, with its application and storage side.
 pub(crate) struct Place<'a> {
     /// Number of its job in the span.
     pub(crate) job: usize,
@@ -54,9 +53,9 @@ pub(crate) struct Place<'a> {
     /// Name as opened.
     pub(crate) shown: &'a str,
     pub(crate) size: Bytes,
-    /// How requests reach the kernel, or the name of the program.
+    /// Interface for requests, or the name of the program.
     pub(crate) engine: &'a str,
-    /// Storage beneath: its place in [`Targets::beneath`].
+    /// Index of the storage below in [`Targets::beneath`].
     pub(crate) beneath: usize,
 }
 
@@ -67,13 +66,13 @@ impl JobTarget {
         Place { job: *job, name, shown: &opened.shown, size: opened.size, engine, beneath: *beneath }
     }
 
-    /// Returns the workload of its job, or the one that stands for what a trace does.
+    /// Returns the workload of the job, or the one that represents a trace.
     pub(crate) fn workload_of(&self, job: &Job) -> Workload {
         let stand_in = self.recorded.as_ref().map(|recorded| recorded.stand_in(&job.workload));
         stand_in.unwrap_or_else(|| job.workload.clone())
     }
 
-    /// Limits a workload to the target as [`within`] does, and to the part that was loaded.
+    /// Limits a workload to the target as [`within`] does, and to the loaded part.
     ///
     /// # Errors
     /// If the range begins or ends past the target.
@@ -89,24 +88,24 @@ pub(crate) struct Targets {
     pub(crate) job_targets: Vec<JobTarget>,
     programs: Vec<ProgramUse>,
     pub(crate) beneath: Vec<Beneath>,
-    /// Spans and places in `beneath`, for counters that several targets share.
+    /// Spans and indices in `beneath` whose counters several targets share.
     pub(crate) shared: HashSet<(usize, usize)>,
     /// Notes for the user.
     pub(crate) notes: Vec<String>,
-    /// Clock that all of them go by.
+    /// Clock of all targets.
     pub(crate) time: Time,
-    /// Spans that cannot be run here, and why.
+    /// Spans that cannot be run here, with the reasons.
     pub(crate) left_out: HashMap<usize, String>,
-    /// Spans with writes that stay in the page cache for as long as it likes.
+    /// Spans with writes that may stay in the page cache indefinitely.
     written_back: HashSet<usize>,
 }
 
 impl Targets {
-    /// Opens every target of `request`, or none, and fills the files that were made. With `only`, those of
-    /// the span with that number.
+    /// Opens every target of `request`, or none, and fills new files. With `only`, the targets of the span
+    /// with that number.
     ///
     /// # Errors
-    /// The first refusal or failure; files that were made are removed again.
+    /// The first refusal or failure. New files are removed then.
     pub(crate) fn open(
         request: &Request,
         only: Option<usize>,
@@ -119,11 +118,11 @@ impl Targets {
         Self::open_some(request, context, observer, left_out)
     }
 
-    /// Opens the targets as [`open`](Self::open) does, but leaves out spans with options that a file system
-    /// does not support rather than refusing them.
+    /// Opens the targets as [`open`](Self::open) does, but leaves out spans with options that the file system
+    /// does not support.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Those of [`open`](Self::open).
     pub(crate) fn open_supported(
         request: &Request,
         context: &Context<'_>,
@@ -224,7 +223,7 @@ impl Targets {
         Ok(targets)
     }
 
-    /// Learns which targets are on the same devices.
+    /// Finds targets that share devices.
     fn find_shared(&mut self) {
         let sharers = self.job_targets.iter().map(|one| Sharer {
             span: one.span,
@@ -247,13 +246,13 @@ impl Targets {
         Ok(())
     }
 
-    /// Finds the program of a span, if it is one, and its place among all.
+    /// Returns the index and the program of a span that runs one.
     pub(crate) fn program_of(&self, span: usize) -> Option<(usize, &ProgramUse)> {
         let found = self.programs.iter().enumerate().find(|(_, program)| program.span == span);
         found.map(|(number, program)| (self.job_targets.len() + number, program))
     }
 
-    /// Returns each target of a span, or the directory of its program, with its place among all.
+    /// Returns each target of a span, or the directory of its program, with its index.
     pub(crate) fn places(&self, span: usize) -> impl Iterator<Item = (usize, Place<'_>)> {
         let program = self.program_of(span).map(|(index, program)| {
             let ProgramUse { profile, shown, beneath, .. } = program;
@@ -263,31 +262,31 @@ impl Targets {
         self.of_span(span).map(|(index, one)| (index, one.place())).chain(program)
     }
 
-    /// Returns the write paths beneath all targets, with the names of the targets.
+    /// Returns the write paths below all targets, with the names of the targets.
     pub(crate) fn surveyed(&self) -> impl Iterator<Item = (&str, &Arc<SurveyedPath>)> {
         let found = self.job_targets.iter().map(|one| (&*one.opened.shown, &one.surveyed));
         found.chain(self.programs.iter().map(|program| (&*program.shown, &program.surveyed)))
     }
 
-    /// Returns what happened to a file of the span with this number while it ran, if one was cut, removed or
-    /// replaced. To be asked now and then: a file that was cut may grow again.
+    /// Returns a description of the change if a file of the span with this number was truncated, removed or
+    /// replaced while it ran. To be called regularly, since a truncated file may grow again.
     pub(crate) fn change_of(&self, span: usize) -> Option<&str> {
         self.of_span(span).find_map(|(_, one)| one.opened.change_since_open())
     }
 
-    /// Returns the targets of a span, those of its first job first: their places.
+    /// Returns the targets of a span with their indices, those of its first job first.
     pub(crate) fn of_span(&self, span: usize) -> impl Iterator<Item = (usize, &JobTarget)> {
         self.job_targets.iter().enumerate().filter(move |(_, one)| one.span == span)
     }
 
-    /// Returns true if all that a span writes is at the devices soon: past the page cache, or synced write by
-    /// write.
+    /// Returns true if all writes of a span reach the devices soon: they bypass the page cache, or each is
+    /// synced.
     pub(crate) fn is_written_at_once(&self, span: usize) -> bool {
         !self.written_back.contains(&span)
     }
 
-    /// Returns whether several targets of `span` are on the devices at place `beneath`, so that these count
-    /// for all of them.
+    /// Returns true if several targets of `span` share the devices at index `beneath`, whose counters cover
+    /// all of them.
     pub(crate) fn shares_devices(&self, span: usize, beneath: usize) -> bool {
         self.shared.contains(&(span, beneath))
     }
@@ -315,7 +314,7 @@ impl Targets {
         }
     }
 
-    /// Returns by how much latencies may be too long; `None` without a target that is requested in blocks.
+    /// Returns the maximum error of latencies; `None` without a target that takes block requests.
     pub(crate) fn latency_excess(&self) -> Option<Nanos> {
         if self.job_targets.is_empty() {
             return None;
@@ -327,8 +326,8 @@ impl Targets {
         })
     }
 
-    /// Learns how the kernel counts flushes, beneath files that the scenario writes and devices that it
-    /// flushes, and traces from then on which threads they are of.
+    /// Determines how the kernel counts flushes below the files that the scenario writes and the devices that
+    /// it flushes, and traces the threads of flushes from then on.
     ///
     /// # Errors
     /// If a flush fails.
@@ -336,7 +335,7 @@ impl Targets {
         let mut done = HashSet::new();
         for one in &self.job_targets {
             let workload = one.workload_of(&scenario.spans[one.span].jobs[one.job]);
-            // A file system flushes by itself, a device is flushed only if that is asked for.
+            // A file system flushes on its own, a device is flushed only on request.
             let is_flushed = match one.opened.kind {
                 TargetKind::RegularFile => workload.writes(),
                 TargetKind::BlockDevice => workload.writes() && workload.durability.is_any(),
@@ -356,17 +355,17 @@ impl Targets {
         }
         for one in &self.job_targets {
             if one.workload_of(&scenario.spans[one.span].jobs[one.job]).durability.is_any() {
-                // This thread measures nothing: it records.
+                // This thread only records.
                 self.beneath[one.beneath].trace_flushes(Some(std::process::id()));
             }
         }
         Ok(())
     }
 
-    /// Returns the sizes of the writes that the scenario hands to what is at place `beneath`; `None` where
-    /// the page cache or a recording decides that.
+    /// Returns the lengths of the writes that the scenario sends to the storage at index `beneath`; `None` if
+    /// the page cache or a recording determines them.
     fn write_sizes(&self, scenario: &Scenario, beneath: usize) -> Option<WriteSizes> {
-        // Queues take as much at once (max_sectors_kb); larger writes may be split anywhere.
+        // Queues take this much at once (max_sectors_kb). Larger writes may be split anywhere.
         const WHOLE_MAX: Bytes = Bytes::kib(64);
         let found = self.job_targets.iter().filter(|one| one.beneath == beneath);
         let each = found.map(|one| {
@@ -384,8 +383,8 @@ impl Targets {
     }
 }
 
-/// Storage beneath the targets so far. Those on the same devices have it in common: their counters are read
-/// once.
+/// Storage below the targets opened so far. Targets on the same devices share it, so that its counters are
+/// read once.
 #[derive(Default)]
 struct KnownStorage {
     by_name: HashMap<String, (usize, Arc<SurveyedPath>)>,
@@ -393,8 +392,7 @@ struct KnownStorage {
 }
 
 impl KnownStorage {
-    /// Returns the place of what is beneath `opened` in `all`, to which it is added if it is new, and the
-    /// path to it.
+    /// Returns the index of the storage below `opened` in `all`, adding it if it is new, and the path to it.
     fn place_of(
         &mut self,
         opened: &OpenedTarget,
@@ -420,11 +418,11 @@ impl KnownStorage {
     }
 }
 
-/// Returns the clock that the run of `scenario` goes by, without the spans that are left out: the machine's,
-/// or that of a simulation, if all targets are simulated.
+/// Returns the clock for `scenario` without the spans that are left out: that of a simulation if all targets
+/// are simulated, otherwise the machine's.
 ///
 /// # Errors
-/// If something that was typed is not a name.
+/// If a typed name is invalid.
 fn time_of(
     scenario: &Scenario,
     left_out: &HashMap<usize, String>,
@@ -454,7 +452,7 @@ fn written_back(scenario: &Scenario) -> HashSet<usize> {
     spans.map(|(number, _)| number).collect()
 }
 
-/// Returns what traces do to each target.
+/// Returns the events of traces for each target.
 fn recorded_of(places: &[(usize, usize, &Job, &str)], replays: &Replays) -> Vec<Option<RecordedEvents>> {
     let mut last = None;
     let mut nth = 0;
@@ -466,8 +464,8 @@ fn recorded_of(places: &[(usize, usize, &Job, &str)], replays: &Replays) -> Vec<
     places.iter().map(of).collect()
 }
 
-/// Returns `asked` on a target. What is left over after the last whole block of the range or the target is
-/// not touched.
+/// Returns the workload `asked` limited to a target. The rest after the last whole block of the range or the
+/// target is not used.
 fn within(opened: &OpenedTarget, asked: &Workload) -> Result<Workload, TrialError> {
     let ByteRange { offset, length } = asked.range;
     let whole = length.round_down(opened.device.info().logical_block);
@@ -478,7 +476,7 @@ fn within(opened: &OpenedTarget, asked: &Workload) -> Result<Workload, TrialErro
     })
 }
 
-/// Checks that a target takes the writes of a workload untorn.
+/// Checks that a target supports untorn writes of the workload's size.
 fn fits_untorn(one: &OpenedTarget, workload: &Workload) -> Result<(), TrialError> {
     let units = Units::of_device(&one.device.info());
     match workload.blocks.write.0.iter().map(|(size, _)| size).find(|size| !units.takes(size.0)) {
@@ -496,7 +494,7 @@ fn fits_untorn(one: &OpenedTarget, workload: &Workload) -> Result<(), TrialError
     }
 }
 
-/// Checks that targets can take what is requested of them, and that traces end before their targets do.
+/// Checks that targets support the requests, and that traces end within their targets.
 fn fits(
     opened: &[OpenedTarget],
     places: &[(usize, usize, &Job, &str)],
@@ -563,7 +561,7 @@ fn wanted(
 ) -> Result<TargetRequest, TrialError> {
     let changes = recorded.map_or(job.workload.changes(), RecordedEvents::changes);
     let writes = changes || span.precondition;
-    // The file may hold more than the part that the job uses.
+    // The file may hold more than the part used by the job.
     let lock = if job.workload.verify { LockKind::Exclusive } else { LockKind::Shared };
     let intent = Intent {
         writes,
@@ -573,7 +571,7 @@ fn wanted(
         lock: writes.then_some(lock),
     };
     let unit = match recorded {
-        // The workload that stands for the events of a trace need not be made of the same lengths.
+        // The workload that represents a trace may have other lengths than its events.
         Some(recorded) => common_unit([recorded.unit(), recorded.stand_in(&job.workload).unit()]),
         None => job.workload.unit(),
     };
@@ -584,7 +582,7 @@ fn wanted(
     })
 }
 
-/// Lays out what was made.
+/// Lays out new files.
 fn fill(
     opened: &mut [OpenedTarget],
     places: &[(usize, usize, &Job, &str)],

@@ -1,4 +1,4 @@
-//! Runner of a trial: the one loop in which the spans of loads, checks and comparisons are run.
+//! Runner of a trial: the loop that runs the spans of loads, checks and comparisons.
 
 use std::ops::ControlFlow;
 
@@ -15,31 +15,31 @@ use crate::session::Session;
 use crate::span_run::SpanRun;
 use crate::targets::Targets;
 
-/// Interim state of a run between two spans.
+/// State of a run between two spans.
 pub struct Interim<'a> {
     /// Measurements of the last span; `None` before the first, and if it measured nothing.
     pub last: Option<&'a SpanRun>,
-    /// Time since the first span began, on the clock that the run goes by.
+    /// Time since the first span began, on the clock of the run.
     pub elapsed: Nanos,
     session: &'a Session<'a>,
 }
 
 impl Interim<'_> {
-    /// Makes the document of what is known until now, judged.
+    /// Returns the judged document of the results so far.
     pub fn document(&self) -> RunDocument {
         self.session.interim()
     }
 }
 
-/// Returns the span that is run next; `None` ends the run, and so does an error. Targets that are opened for
-/// one span alone are closed when it is called.
+/// Returns the next span to run. `None` ends the run, and so does an error. When it is called, targets opened
+/// for a single span are closed.
 pub type SpanSchedule<'a> = dyn FnMut(&Interim<'_>) -> Result<Option<ScheduledSpan>, TrialError> + 'a;
 
 /// Runs a trial: each span once, in order.
 ///
 /// # Errors
-/// If nothing could be measured at all: a refusal, a workload that does not fit, a stop while files were made
-/// ready.
+/// If nothing could be measured at all: a refusal, a workload that does not fit, or a stop while files were
+/// prepared.
 pub fn run(
     request: &Request,
     context: &Context<'_>,
@@ -53,7 +53,7 @@ pub fn run(
 /// Runs a trial whose spans are chosen by `schedule`. Each becomes a span of the document.
 ///
 /// # Errors
-/// As [`run`].
+/// Those of [`run`].
 pub fn run_scheduled(
     request: &Request,
     context: &Context<'_>,
@@ -66,10 +66,10 @@ pub fn run_scheduled(
     run_session(request, session, context, observer, schedule)
 }
 
-/// Runs the spans of a session that has begun.
+/// Runs the spans of a session.
 ///
 /// # Errors
-/// As [`run`]; of a check only if the recording cannot be completed.
+/// Those of [`run`]; for a check only if the recording cannot be completed.
 pub(crate) fn run_session(
     request: &Request,
     session: Session<'_>,
@@ -101,7 +101,7 @@ pub(crate) fn run_session(
     drop(shared);
     match (trial, trouble) {
         (Ok(trial), None) => Ok(Trial { left_behind, ..trial }),
-        // The measurements are none the worse for the failure.
+        // A failed cleanup does not affect the measurements.
         (Ok(trial), Some(error)) => Ok(Trial { left_behind, ..trial.but_failed(&error) }),
         (Err(error), None) => Err(error),
         (Err(error), Some(left)) => Err(error.and(&left)),
@@ -112,13 +112,12 @@ pub(crate) fn run_session(
 struct TrialRunner<'a> {
     request: &'a Request,
     session: Session<'a>,
-    /// When the first span began, on the clock that the run goes by.
+    /// Beginning of the first span, on the clock of the run.
     began: Nanos,
-    /// Time measured by the spans whose targets were opened for them: simulated drives have a clock of their
-    /// own in each.
+    /// Time of the spans whose targets were opened for them alone: simulated drives have a new clock in each.
     measured: Nanos,
     left_behind: Vec<String>,
-    /// Reason why something could not be removed.
+    /// First failure to remove something.
     trouble: Option<TrialError>,
 }
 
@@ -188,7 +187,7 @@ impl TrialRunner<'_> {
         self.session.run_scheduled(scheduled, targets, &Context { clock: &clock, ..*context }, observer)
     }
 
-    /// Opens targets, and tells what is to be told of them; begins the recording.
+    /// Opens targets, reports their notes, and begins the recording.
     fn open(
         &mut self,
         request: &Request,
@@ -209,8 +208,8 @@ impl TrialRunner<'_> {
         Ok(targets)
     }
 
-    /// Removes what is to be removed. Keeps what else this run has made under a name, and why the first could
-    /// not be removed.
+    /// Removes temporary files. Notes the other named files that this run has created, and the first failure
+    /// to remove one.
     fn clear_up(&mut self, targets: &Targets) {
         for one in &targets.job_targets {
             one.opened.mark_as_left();
@@ -233,8 +232,8 @@ impl TrialRunner<'_> {
     }
 }
 
-/// Returns what is to be said of a file that the run has made, or was to remove, and did not remove. One that
-/// others have removed or replaced is mentioned only where it `is_to_go`.
+/// Returns a sentence about a file that the run has created, or should have removed, and that remains. A file
+/// that others have removed or replaced is mentioned only if it `is_to_go`.
 fn left_behind(opened: &OpenedTarget, is_to_go: bool) -> Option<String> {
     let (shown, size) = (&opened.shown, opened.size);
     match (opened.is_at_its_name(), is_to_go) {

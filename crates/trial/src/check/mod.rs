@@ -1,7 +1,7 @@
-//! Check of a directory or a drive: a survey, and a scenario that is run like any other, saved after every
+//! Check of a directory or a drive: a survey, and a scenario that is run like any other and saved after every
 //! phase.
 //!
-//! A check writes only to its own test files, or to a simulated drive, and to the run directory.
+//! A check writes only to its own test files, or to a simulated drive or a cache, and to the run directory.
 
 mod plan;
 mod size;
@@ -26,37 +26,36 @@ use crate::request::{Context, Request, ScheduledSpan};
 use crate::session::Session;
 use crate::trial::run_session;
 
-/// How much is written first, to learn how fast a place is.
+/// Number of bytes written first, to measure the speed of the place.
 const PROBE: Bytes = Bytes::mib(16);
 
-/// Request for a check. Time and randomness come in here.
+/// Request for a check, including the sources of time and randomness.
 #[derive(Debug, Clone)]
 pub struct CheckRequest {
-    /// A directory, a file in it, or the name of a simulated drive or a cache.
+    /// Directory, file in it, or name of a simulated drive or a cache.
     pub target: PathBuf,
-    /// How long to measure.
+    /// Total duration.
     pub length: Nanos,
-    /// The size of the test file, or of the part of the drive, if it is asked for.
+    /// Size of the test file, or of the part of the drive; `None` for the default.
     pub size: Option<Bytes>,
-    /// The seed of all random choices.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Permission to write beside files of plumb's own: a cache.
+    /// Permission to write to something other than plumb's own files: a cache.
     pub permission: Permission,
     /// Place for the recording.
     pub out: Out,
-    /// The command line, for the recording.
+    /// Command line, for the recording.
     pub argv: Vec<String>,
-    /// The time of day, RFC 3339 in UTC, for the recording.
+    /// Start time, RFC 3339 in UTC, for the recording.
     pub started_at: String,
-    /// Says a scenario in plumb's own words, for the recording.
+    /// Function that writes a scenario in plumb's own language, for the recording.
     pub words: fn(&Scenario) -> String,
 }
 
-/// Checks what `request` names. Whatever goes wrong once it has begun is in [`Trial::ended`] and in the
-/// document.
+/// Checks the target of `request`. Errors after the beginning are in [`Trial::ended`] and in the document.
 ///
 /// # Errors
-/// If it cannot begin.
+/// If the check cannot begin.
 pub fn check(
     request: &CheckRequest,
     context: &Context<'_>,
@@ -94,7 +93,7 @@ pub fn check(
         out: request.out.clone(),
     };
     let mut session = Session::begin(&run, request.seed, Some(state));
-    // A place that was asked for must take the recording before anything is done.
+    // A run directory that the user requested must accept the recording before anything else is done.
     if request.out.is_named() {
         session.record()?;
     }
@@ -108,7 +107,7 @@ pub fn check(
     }
 }
 
-/// Returns the size, or a smaller one where writing that much would take longer than its share of the time.
+/// Returns the size, or a smaller one if writing that much would exceed its share of the time.
 fn affordable(
     subject: &Subject,
     size: Bytes,

@@ -1,4 +1,4 @@
-//! The scenario of a check: what it does, in which order, and how long each part may take.
+//! Scenario of a check: its phases, their order, and their time limits.
 
 use std::num::NonZeroU32;
 
@@ -7,30 +7,31 @@ use plumb_workload::{
     Access, BlockSizes, ByteRange, Content, Durability, Job, PageCache, Role, Scenario, Span, Stop, Workload,
 };
 
-/// The block of the durable writes.
+/// Length of the durable writes.
 const SYNC_BLOCK: Bytes = Bytes::kib(4);
-/// The block of the loads: the page of PostgreSQL and SQL Server, and the block of field report B.
+/// Block size of the loads: the page of PostgreSQL and SQL Server, and the block of field report B.
 pub(super) const IO_BLOCK: Bytes = Bytes::kib(8);
-/// Number of direct requests that are kept in flight. Cached ones are served in the call, so their depth is
-/// 1.
+/// Number of direct requests in flight. Cached ones complete in the call, so their depth is 1.
 const IO_DEPTH: u32 = 32;
-/// The block with which a drive is written over.
+/// Block size for overwriting a drive.
 const DRIVE_FILL: Bytes = Bytes::mib(1);
-/// The file that is appended to grows to this part of the test file at most, then starts again.
+/// Divisor of the size of the test file that gives the maximum size of the appended file, which then starts
+/// over.
 pub(super) const APPEND_SHARE: u64 = 4;
-/// A simulated drive may answer millions of requests in a second of its time: after so many all is known that
-/// a phase can tell, and nobody waits longer than a disk of that speed would take.
+/// Maximum number of operations of a phase on a simulated drive, which may complete millions per second of
+/// virtual time: this many are enough for its figures.
 const DRIVE_OPERATIONS_MAX: u64 = 1_000_000;
 
-/// The parts of the time, in hundredths: to make ready, to learn how flushes are counted, and for each phase.
+/// Shares of the time in hundredths: for preparation, for the calibration of flush counts, and for each
+/// phase.
 const PREPARE_SHARE: u64 = 12;
 const CALIBRATE_SHARE: u64 = 1;
 const SYNC_SHARE: u64 = 12;
-/// The part of a phase with fsync: a median needs few operations, and 0.9 s of 30 s is 60 of them at 15 ms.
+/// Share of a phase with fsync: a median needs few operations, and 0.9 s of 30 s is 60 of them at 15 ms.
 const FSYNC_SHARE: u64 = 3;
 const IO_SHARE: u64 = 12;
 
-/// Name of the job that makes a drive ready.
+/// Name of the job that prepares a drive.
 const PREPARE: &str = "prepare";
 
 /// Place that a check runs on.
@@ -38,18 +39,18 @@ const PREPARE: &str = "prepare";
 pub(super) enum On {
     /// A test file in a directory.
     TestFile,
-    /// A simulated drive, which has no page cache, and counts its flushes apart.
+    /// Simulated drive, which has no page cache and counts its flushes separately.
     Drive,
 }
 
 impl On {
-    /// Returns true if a write changes metadata there, such as the times of a file.
+    /// Returns true if a write changes metadata, such as the times of a file.
     fn has_metadata(self) -> bool {
         self == Self::TestFile
     }
 }
 
-/// One load of the table of application against storage.
+/// Load in the table of application and storage.
 #[derive(Debug, Clone, Copy)]
 struct Io {
     name: &'static str,
@@ -57,7 +58,7 @@ struct Io {
     caching: Caching,
 }
 
-/// Loads in the order in which they run: the cached write comes last, because the data that it leaves dirty
+/// Loads in the order in which they run. The cached write comes last, because the dirty data that it leaves
 /// would disturb any later load.
 const IO: [Io; 4] = [
     Io { name: "read-direct", write: false, caching: Caching::Direct },
@@ -66,7 +67,7 @@ const IO: [Io; 4] = [
     Io { name: "write-cached", write: true, caching: Caching::Cached },
 ];
 
-/// Durable writes come first, on a device that nothing has warmed up yet.
+/// Methods of durable writes. They run first, on a device that is not warmed up.
 const METHODS: [(&str, SyncMethod); 4] = [
     ("overwrite-fdatasync", SyncMethod::OverwriteFdatasync),
     ("overwrite-fsync", SyncMethod::OverwriteFsync),
@@ -74,12 +75,12 @@ const METHODS: [(&str, SyncMethod); 4] = [
     ("direct-dsync", SyncMethod::DirectDsync),
 ];
 
-/// Returns how long the making ready may take of a check of `total`.
+/// Returns the time for preparation in a check of `total`.
 pub(super) fn time_to_prepare(total: Nanos) -> Nanos {
     Nanos(total.0 / 100 * PREPARE_SHARE)
 }
 
-/// Returns a check of `target`, a directory or a drive, of which `size` is used, in about `total`.
+/// Returns a check of `size` bytes of `target`, a directory or a drive, in about `total`.
 pub(super) fn scenario(target: &str, on: On, size: Bytes, total: Nanos, seed: u64) -> Scenario {
     let plan = Plan { target, on, size, total, seed };
     // A drive has no metadata, so an fsync of it is an fdatasync.
@@ -101,7 +102,7 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// Returns the time that a share comes to.
+    /// Returns the time for a share.
     fn time(&self, share: u64) -> Nanos {
         let (ready, loads) = match self.on {
             On::TestFile => (PREPARE_SHARE + CALIBRATE_SHARE + FSYNC_SHARE, 4),
@@ -127,7 +128,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Writes a drive once, in order, so that no read comes from nothing, and flushes it, so that no load
+    /// Writes a drive once in order, so that no read is of unwritten blocks, and flushes it, so that no load
     /// finds its cache full.
     fn write_over(&self) -> Job {
         let block = DRIVE_FILL.min(self.size);
@@ -141,8 +142,8 @@ impl Plan<'_> {
         Job { role: Role::Prepare, ..self.job(PREPARE, workload, Opening::DIRECT) }
     }
 
-    /// Returns durable writes, one at a time by pwrite and fdatasync, because that is what databases do:
-    /// io_uring would add a hand-over to a kernel thread that they do not pay.
+    /// Returns durable writes, one at a time by pwrite and fdatasync as databases do them: io_uring would add
+    /// a switch to a kernel thread.
     fn durable_writes(&self, name: &str, method: SyncMethod) -> Job {
         let is_dsync = method == SyncMethod::DirectDsync;
         let is_fsync = method == SyncMethod::OverwriteFsync;
@@ -174,16 +175,15 @@ impl Plan<'_> {
         }
     }
 
-    /// Returns a load. Direct requests go through io_uring where that is allowed; cached ones are calls, as
-    /// applications make them.
+    /// Returns a load. Direct requests use io_uring if permitted; cached ones are calls, as in applications.
     fn io(&self, io: Io) -> Job {
         let is_direct = io.caching == Caching::Direct;
         let workload = Workload {
             write_percent: if io.write { 100 } else { 0 },
             depth: if is_direct { IO_DEPTH } else { 1 },
             stop: Stop::after(self.time(IO_SHARE)),
-            // To memory, making fresh noise for each write would cost more than the write: one block of it
-            // does.
+            // For writes to memory, generating new noise for each would cost more than the write, so one
+            // block is repeated.
             content: if is_direct { Content::Pattern } else { Content::Repeated },
             ..Workload::over(ByteRange::ALL, IO_BLOCK)
         };
@@ -193,7 +193,7 @@ impl Plan<'_> {
         };
         let job = self.job(io.name, workload, opening);
         match (io.write, is_direct) {
-            // Loading the page cache first makes sure that cached data, and nothing else, is measured.
+            // Loading the page cache first ensures that only cached data is measured.
             (false, false) => Job { page_cache: PageCache::Loaded, ..job },
             _ => job,
         }

@@ -1,28 +1,29 @@
-//! Size of the test file of a check: little of what is free, and no more than can be written in its time.
+//! Size of the test file of a check: a small part of the free space, and no more than can be written in its
+//! time.
 
 use plumb_block::{Bytes, FailureKind, Nanos};
 
 use super::plan::{APPEND_SHARE, IO_BLOCK};
 use crate::error::TrialError;
 
-/// The size of the test file unless the user or the free space says otherwise: large enough that a drive's
-/// read cache seldom holds it, small enough to be written in a second or two.
+/// Default size of the test file: large enough that a drive's read cache seldom holds it, small enough to be
+/// written in a second or two.
 const FILE_DEFAULT: Bytes = Bytes::mib(256);
-/// Size below which a random load would touch the same blocks over and over, and every figure would be that
-/// of a cache.
+/// Minimum size: below it a random load would hit the same blocks again and again, and every figure would be
+/// that of a cache.
 const FILE_MIN: Bytes = Bytes::mib(1);
-/// The share of the free space that a check may take: one in this many bytes.
+/// Divisor of the free space that gives the maximum size of a check.
 const FREE_SHARE: u64 = 10;
-/// Free space assumed on a file system that has no size, such as ramfs: little, for it is somebody's memory.
+/// Free space assumed on a file system without a size, such as ramfs: little, since it occupies memory.
 pub(super) const FREE_UNSIZED: Bytes = Bytes::mib(200);
 
-/// Returns the size of the test file in `target`: as asked, else [`FILE_DEFAULT`], never over a tenth of the
-/// `free` space.
+/// Returns the size of the test file in `target`: as requested, otherwise [`FILE_DEFAULT`], at most a tenth
+/// of the `free` space.
 ///
 /// # Errors
-/// Why not, and what to do about it; [`FailureKind::NotMeasured`] if a tenth is too little.
+/// The reason and the remedy; [`FailureKind::NotMeasured`] if a tenth is too little.
 pub(super) fn file_size(target: &str, asked: Option<Bytes>, free: Bytes) -> Result<Bytes, TrialError> {
-    // The two files together: the test file and the one that is appended to.
+    // Limit for both files together: the test file and the appended one.
     let allowed = Bytes(free.0 / FREE_SHARE / (APPEND_SHARE + 1) * APPEND_SHARE);
     if allowed < FILE_MIN {
         let least = Bytes(FILE_MIN.0 * FREE_SHARE * (APPEND_SHARE + 1) / APPEND_SHARE);
@@ -46,11 +47,11 @@ pub(super) fn file_size(target: &str, asked: Option<Bytes>, free: Bytes) -> Resu
     }
 }
 
-/// Returns the part of the drive `target` of `size` that is used: as asked, else [`FILE_DEFAULT`], all of a
-/// smaller drive.
+/// Returns the used size of the drive `target` of `size`: as requested, otherwise [`FILE_DEFAULT`], or the
+/// whole of a smaller drive.
 ///
 /// # Errors
-/// Why not, and what to do about it.
+/// The reason and the remedy.
 pub(super) fn drive_size(target: &str, asked: Option<Bytes>, size: Bytes) -> Result<Bytes, TrialError> {
     match asked.unwrap_or(FILE_DEFAULT.min(size)) {
         asked if asked < FILE_MIN => Err(too_small(target, asked)),
@@ -72,7 +73,7 @@ fn unfit(kind: FailureKind, target: &str, why: &str) -> TrialError {
     TrialError::new(kind, format!("cannot measure in {target}: {why}"))
 }
 
-/// Returns how much can be written in the rest of `budget`, if `written` took `took`.
+/// Returns the number of bytes that can be written in the rest of `budget`, if `written` took `took`.
 pub(super) fn affordable(written: Bytes, took: Nanos, budget: Nanos) -> Bytes {
     let rate = written.0 as f64 / took.as_secs_f64().max(1e-6);
     Bytes((rate * budget.since(took).as_secs_f64()) as u64).round_down(FILE_MIN)

@@ -1,5 +1,5 @@
-//! Subject of a check: a directory in which a test file can be made, a simulated drive, or a write-back
-//! cache. What is none of these is refused with a reason before anything is touched.
+//! Subject of a check: a directory for a test file, a simulated drive, or a write-back cache. Anything else
+//! is refused before anything is touched.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -19,23 +19,24 @@ use super::plan::On;
 use super::size::{FREE_UNSIZED, drive_size, file_size};
 use crate::error::TrialError;
 
-/// Subject of a check, and how much of it is checked.
+/// Subject of a check, and its size.
 pub(super) struct Subject {
-    /// Target as a scenario names it.
+    /// Name of the target in the scenario.
     pub(super) target: String,
     pub(super) on: On,
     /// Remark for the user on the subject.
     pub(super) remark: Option<String>,
     pub(super) path: WritePath,
-    /// The size of the test file, or of the part of the drive; or why nothing can be measured there.
+    /// Size of the test file, or of the part of the drive; or the reason why nothing can be measured there.
     pub(super) size: Result<Bytes, String>,
 }
 
 impl Subject {
-    /// Returns the subject that `target` names.
+    /// Returns the subject named `target`.
     ///
     /// # Errors
-    /// Why a check writes to no such thing; as [`open_all`] for a simulated drive or a cache.
+    /// A refusal of any other kind of target; otherwise those of [`open_all`] for a simulated drive or a
+    /// cache.
     pub(super) fn from_target(
         target: &Path,
         asked: Option<Bytes>,
@@ -77,15 +78,15 @@ impl Subject {
             return Err(TrialError::new(FailureKind::Usage, problem));
         }
         let size = size_in(&directory, asked)?;
-        // A directory may be called what would mean something else where targets are named.
+        // The name of a directory may look like that of another kind of target.
         let is_path = Name::parse(&shown).is_ok_and(|name| name == Name::Path(directory.clone()));
         let target = if is_path { shown } else { format!("./{shown}") };
         Ok(Self { target, on: On::TestFile, remark, path, size })
     }
 }
 
-/// Returns the directory that `target` names: itself, or that of a regular file; and a remark for the user,
-/// if it is not what was given.
+/// Returns the directory for `target`, which is itself or that of a regular file, and a remark for the user
+/// if they differ.
 fn directory_of(target: &Path) -> Result<(PathBuf, Option<String>), TrialError> {
     let shown = target.display();
     let found = fs::metadata(target)
