@@ -1,4 +1,4 @@
-//! `cargo xtask docs`: the picture of the README, and the documents' commands in their whole length.
+//! `cargo xtask docs`: the picture of the README, and the full commands of the documents.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -7,13 +7,13 @@ use anyhow::{Context, Result};
 
 use crate::{process, workspace};
 
-/// The picture, from the root of the repository.
+/// Path of the picture in the repository.
 const PICTURE: &str = "docs/images/check.png";
 /// Width and height of the browser's window: the first screen of a page.
 const WINDOW: &str = "1280,800";
 
-/// Draws the picture anew, then runs the commands of README and guides as they stand, and compares what they
-/// print.
+/// Draws the picture again, then runs the commands of README and guides as written, and compares their
+/// output.
 pub(crate) fn main() -> Result<ExitCode> {
     let root = workspace::root()?;
     draw(&root)?;
@@ -27,14 +27,14 @@ pub(crate) fn main() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Photographs the first screen of the page of a real check, with Chromium.
+/// Takes a screenshot of the first screen of the page of a real check, with Chromium.
 fn draw(root: &Path) -> Result<()> {
     let place = tempfile::tempdir().context("making a directory for the check")?;
     let run = place.path().join("run");
     eprintln!("docs: checking {}", place.path().display());
     let mut plumb = Command::new("cargo");
     plumb.args(["run", "--release", "--quiet", "--package", "plumb", "--", "check"]).current_dir(root);
-    // A finding (exit 1) makes a page like any other.
+    // A check with a finding (exit 1) has a page like any other.
     process::captured(plumb.arg(place.path()).arg("--out").arg(&run), &[0, 1])?;
     process::run(
         Command::new("chromium")

@@ -1,6 +1,6 @@
-//! Chores of the repository: checks, guests, benches, release.
+//! Development tasks of the repository: checks, guests, benches, release.
 //!
-//! One module a subcommand; this file only says which there are.
+//! Each subcommand has a module. This file only lists them.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Test whether `plumb check` and fio see the same storage: the same patterns in turn, ratio by ratio.
+//! Test of the agreement between `plumb check` and fio: the same patterns in turn, compared by ratios.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,16 +10,16 @@ use super::fio::{self, Place};
 use super::paired::{median, median_interval};
 use crate::{packages, process};
 
-/// The size of the test file of both.
+/// Size of both test files.
 const SIZE: &str = "256M";
 /// Option of fio for that size.
 const SIZED: &str = "--size=256M";
-/// How long fio runs each pattern: as long as a phase of plumb's check of [`CHECK_SECONDS`].
+/// Duration of a pattern in fio: that of a phase of plumb's check of [`CHECK_SECONDS`].
 const TIMED: &str = "--time_based --runtime=1.5";
-/// Phases take 12 or 13 hundredths of it.
+/// Duration of the check, of which a phase takes 12 or 13 hundredths.
 const CHECK_SECONDS: &str = "12";
 
-/// Patterns: where plumb's document holds the rate of each, and the fio options of the same.
+/// Patterns: the place of each rate in plumb's document, and the equivalent options of fio.
 const PATTERNS: [(&str, &str); 6] = [
     ("overwrite-fdatasync", "--ioengine=psync --rw=randwrite --bs=4k --fdatasync=1"),
     ("direct-dsync", "--ioengine=psync --rw=randwrite --bs=4k --direct=1 --sync=dsync"),
@@ -40,8 +40,8 @@ pub(super) fn run(plumb: &Path, directory: &Path, pairs: usize) -> Result<()> {
     for pair in 1..=pairs {
         eprintln!("pair {pair} of {pairs}");
         let document = check(plumb, place.path())?;
-        // Storage may be faster on blocks that were written long ago, and reads of blocks that never were
-        // come from nothing: both begin with a new file, wholly written.
+        // Storage may be faster on blocks that were written long ago, and reads of unwritten blocks do not
+        // reach it, so both begin with a new, fully written file.
         remove_if_there(&peer)?;
         let fio = |words: &str| fio::rate(Place::Path(&peer), &format!("{words} {SIZED}"));
         fio("--rw=write --bs=1M --end_fsync=1")?;
@@ -66,7 +66,7 @@ fn remove_if_there(path: &Path) -> Result<()> {
     }
 }
 
-/// Runs one check; a finding (exit 1) is as good as none.
+/// Runs one check, with or without a finding (exit 1).
 fn check(plumb: &Path, place: &Path) -> Result<Value> {
     let run = place.join("run");
     let mut command = Command::new(plumb);

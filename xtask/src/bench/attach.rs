@@ -1,5 +1,5 @@
-//! A drive in memory as a loop device (FUSE below it) against a loop device over a file in memory: fio, in
-//! turn.
+//! Drive in memory as a loop device (with FUSE below it) compared with a loop device on a file in memory, by
+//! fio in turn.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,7 @@ use super::paired::{Case, compare};
 use super::served::{ServedDrive, Way};
 use crate::{packages, process};
 
-/// The size of both.
+/// Size of both.
 const SIZE: &str = "256M";
 /// Options of fio that set the time and the size of the blocks of each case.
 const TIMED: &str = "--bs=4k --time_based --runtime=1.5";
@@ -42,7 +42,7 @@ pub(super) fn run(plumb: &Path, pairs: usize) -> Result<()> {
     let load = |device: &Path, words: &str| {
         fio::rate(Place::Path(device), &format!("--direct=1 --size={SIZE} {words}"))
     };
-    // Memory is had before it is timed.
+    // Memory is allocated before the measurement.
     for device in &devices {
         load(device, "--rw=write --bs=1M --ioengine=psync")?;
     }
@@ -52,14 +52,14 @@ pub(super) fn run(plumb: &Path, pairs: usize) -> Result<()> {
     compare("", &CASES, pairs, |words, side| load(&devices[side.index()], &format!("{words} {TIMED}")))
 }
 
-/// A loop device of our own over a file in memory, gone when dropped.
+/// Own loop device on a file in memory, removed on drop.
 pub(super) struct LoopedFile {
     device: PathBuf,
     _file: TempDir,
 }
 
 impl LoopedFile {
-    /// Makes both; `None` with a reason on stdout where no loop device is ours to make.
+    /// Creates both. Prints a reason and returns `None` if loop devices are not available.
     pub(super) fn new() -> Result<Option<Self>> {
         let directory = tempfile::tempdir_in(MEMORY).context("making a directory in memory")?;
         let path = directory.path().join("disk");

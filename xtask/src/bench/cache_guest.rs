@@ -1,4 +1,4 @@
-//! The write-back cache beside those of the kernel, in a guest whose backing device QEMU throttles.
+//! Write-back cache compared with those of the kernel, in a guest whose backing device QEMU throttles.
 
 use std::path::Path;
 
@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 
 use crate::guest;
 
-/// Figures of one subject: operations per second, and the 99th percentile in milliseconds with that of the
-/// sync.
+/// Figures of one subject: operations per second, and the 99th percentiles of writes and of their syncs in
+/// milliseconds.
 #[derive(Clone, Copy)]
 struct Figures {
     rate: f64,
@@ -41,7 +41,7 @@ pub(super) fn run(plumb: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `NAME RATE P99 P99-OF-SYNC`
+/// Parses `NAME RATE P99 P99-OF-SYNC`.
 fn parsed(note: &str) -> Result<Figures> {
     let mut numbers = note.split_whitespace().skip(1).map(str::parse::<f64>);
     let mut next = || numbers.next().context("too few figures")?.context("no figure");

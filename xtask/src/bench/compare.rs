@@ -1,6 +1,5 @@
-//! Test whether `plumb compare` says the right thing on this machine, as often as it says that it does: a
-//! difference that is there, and its cause; and a level against itself, in spite of whatever else goes on
-//! here.
+//! Test of the results of `plumb compare` on this machine, at its stated confidence: it must find an existing
+//! difference and its cause, and none between a level and itself, despite other activity.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,11 +8,11 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// Number of times that a level is compared with itself for each time that two are compared.
+/// Number of comparisons of a level with itself for each comparison of two levels.
 const SAME_EACH: usize = 5;
 
-/// Counts what `runs` comparisons of cached with direct random writes say, and five times as many of a level
-/// with itself at 99 %.
+/// Counts the results of `runs` comparisons of cached with direct random writes, and of five times as many of
+/// a level with itself at 99 %.
 pub(super) fn run(plumb: &Path, directory: &Path, runs: usize) -> Result<()> {
     let place = tempfile::tempdir_in(directory).context("making a directory for the test file")?;
     let factor = ["--factor", "buffering=cached,direct", "--budget", "30s"];
@@ -31,7 +30,7 @@ pub(super) fn run(plumb: &Path, directory: &Path, runs: usize) -> Result<()> {
     Ok(())
 }
 
-/// How often each outcome came, and each main term of an explanation.
+/// Number of occurrences of each outcome, and of each main term of an explanation.
 type Counts = BTreeMap<String, usize>;
 
 fn counted(plumb: &Path, place: &Path, words: &[&str], runs: usize) -> Result<(Counts, Counts)> {

@@ -1,4 +1,4 @@
-//! Measurements by fio, for benches that compare what serves, not what loads.
+//! Measurements by fio, for benches that compare servers instead of load generators.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,18 +13,17 @@ use crate::process;
 pub(super) struct JobFigures {
     /// Operations per second.
     pub(super) rate: f64,
-    /// Seconds of processor time for a million operations, apart for user and system.
+    /// Processor time in seconds for a million operations: user and system.
     pub(super) user: f64,
     pub(super) system: f64,
-    /// The 99th percentile of the time that an operation took, and of the sync after it if there was one, in
-    /// seconds.
+    /// 99th percentile of the time of an operation, and of the sync after it if there was one, in seconds.
     pub(super) p99: f64,
 }
 
 /// Target of a job.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place<'a> {
-    /// A file or a device.
+    /// File or device.
     Path(&'a Path),
     /// Export of an NBD server, by its URI.
     Nbd(&'a str),
@@ -35,9 +34,9 @@ pub(super) fn rate(place: Place<'_>, words: &str) -> Result<f64> {
     measured(place, words).map(|measured| measured.rate)
 }
 
-/// Runs one job on `place` and returns its measurements. `words` are its options, with blanks between them.
+/// Runs one job on `place` and returns its measurements. `words` are its options, separated by blanks.
 pub(super) fn measured(place: Place<'_>, words: &str) -> Result<JobFigures> {
-    // In a file: engines print to stdout, too.
+    // The results go to a file, since engines also print to stdout.
     let directory = tempfile::tempdir().context("making a directory for what fio says")?;
     let said = directory.path().join("fio.json");
     let mut command = Command::new("fio");

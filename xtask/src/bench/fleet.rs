@@ -1,5 +1,5 @@
-//! Many hosts: how late they start, how long a survey over ssh and a change by Ansible take, and what they
-//! cost the controller.
+//! Many hosts: delays of their starts, durations of a survey over ssh and of a change by Ansible, and the
+//! cost for the controller.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,14 +13,14 @@ use super::machine::MEMORY;
 use super::paired::verdict;
 use crate::process;
 
-/// How many agents start together.
+/// Number of agents that start together.
 const AGENTS: usize = 100;
-/// The 99th percentile of how late they start, in milliseconds.
+/// Limit of the 99th percentile of the delay of a start, in milliseconds.
 const LATE_BAR: f64 = 20.0;
-/// Seconds of a survey of all hosts over ssh.
+/// Limit for a survey of all hosts over ssh, in seconds.
 const SURVEY_BAR: f64 = 40.0;
 
-/// Starts agents of this machine, then simulates more and more hosts.
+/// Starts agents on this machine, then simulates increasing numbers of hosts.
 pub(super) fn run(root: &Path, plumb: &Path) -> Result<()> {
     super::machine::print_load_average();
     starts(plumb, &["sim:memory"])?;
@@ -35,12 +35,12 @@ pub(super) fn run(root: &Path, plumb: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Measures a load on a target for each that all agents of this machine start at one moment.
+/// Measures a load per target that all agents of this machine start at one moment.
 fn starts(plumb: &Path, target: &[&str]) -> Result<()> {
     let mut load = Command::new(plumb);
     load.args(["fleet", "load", "--hosts", &format!("a[1-{AGENTS}]"), "--remote-plumb"]).arg(plumb);
     load.args(["--launcher", "sh -c 'exec sh -c \"$1\"' {host}", "--json", "--no-record"]).args(target);
-    // Slow enough that the loads of the first do not keep the others from their processors.
+    // A low rate, so that the first loads do not take the processors from the others.
     load.args(["--random", "--rate", "100iops", "--duration", "1s", "--warmup", "0"]);
     let began = Instant::now();
     let document = process::document(&mut load)?;
@@ -58,7 +58,7 @@ fn starts(plumb: &Path, target: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Measures a survey of sshds of this machine.
+/// Measures a survey through local sshds.
 fn survey(plumb: &Path) -> Result<()> {
     let place = tempfile::tempdir().context("a directory for sshds")?;
     let Some(sshds) = Sshds::start(place.path(), AGENTS, false) else {
@@ -82,7 +82,7 @@ fn survey(plumb: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs the test of a change of 400 disks, with as many hosts as the bar names; it tells its times.
+/// Runs the test of a change of 400 disks, with the number of hosts in the limit. The test prints its times.
 fn ansible(root: &Path) -> Result<()> {
     let test = "test_policy.Policy.test_four_hundred_disks";
     let mut command = Command::new("python3");

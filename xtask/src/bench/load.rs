@@ -1,7 +1,7 @@
-//! `plumb load`: its speed against fio, its memory, and whether its figures are true.
+//! `plumb load`: its speed compared with fio, its memory, and the correctness of its figures.
 //!
-//! Every bar is printed as met or not met. A machine that does something else at the same time misses bars
-//! that it meets when idle; so look at the load first.
+//! Every limit is printed as met or not met. A busy machine misses limits that it meets when idle, so check
+//! the load first.
 
 mod article;
 mod memory;

@@ -1,6 +1,6 @@
-//! `cargo xtask bench`: speed and agreement, as ratios against a peer in the same run.
+//! `cargo xtask bench`: speed and agreement, as ratios to a peer in the same run.
 //!
-//! Nothing here passes or fails by time; it prints what it measured, with an interval, for a person to judge.
+//! Nothing here passes or fails by time. The measurements are printed with an interval, for people to judge.
 
 mod agreement;
 mod attach;
@@ -25,7 +25,7 @@ use anyhow::{Result, bail};
 
 use crate::{process, workspace};
 
-/// Every bench, in the order in which they run.
+/// All benches in the order in which they run.
 const ALL: [&str; 9] =
     ["agreement", "load", "nbd", "realtime", "attach", "observe", "prove", "cache", "fleet"];
 
@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
     quick: bool,
 }
 
-/// Runs the benches that were named, or all.
+/// Runs the named benches, or all.
 pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
     let root = workspace::root()?;
     let plumb = release_binary(&root)?;
@@ -86,7 +86,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds plumb as users build it and says where it is.
+/// Builds plumb as users build it and returns its path.
 fn release_binary(root: &Path) -> Result<PathBuf> {
     let build = ["build", "--release", "--quiet", "--package", "plumb"];
     process::run(Command::new("cargo").args(build).current_dir(root))?;

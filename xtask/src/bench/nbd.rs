@@ -1,4 +1,4 @@
-//! The NBD server against nbdkit's: fio's nbd engine on a unix socket, one connection, in turn.
+//! NBD server compared with nbdkit: fio's nbd engine on a unix socket, one connection, in turn.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use super::paired::{Case, compare};
 use super::served::{Peer, ServedDrive, Way};
 use crate::packages;
 
-/// The size of what is served.
+/// Size of the served drive.
 const SIZE: &str = "256M";
 /// Options of fio that set the time and the size of the blocks of each case.
 const TIMED: &str = "--bs=4k --time_based --runtime=1.5";
@@ -22,7 +22,7 @@ const CASES: [Case; 4] = [
     ("randwrite depth 1", "--rw=randwrite --iodepth=1", Some(1.0)),
 ];
 
-/// Prints the ratios for drives that keep nothing and for drives in memory.
+/// Prints the ratios for drives that discard all data and for drives in memory.
 pub(super) fn run(plumb: &Path, pairs: usize) -> Result<()> {
     if !packages::are_there("fio nbdkit")? {
         return Ok(());
@@ -38,7 +38,7 @@ pub(super) fn run(plumb: &Path, pairs: usize) -> Result<()> {
         })?;
         let uris = [ours.uri(), theirs.uri()];
         let load = |uri: &str, words: &str| fio::rate(Place::Nbd(uri), &format!("--size={SIZE} {words}"));
-        // Memory that was never written is answered from nothing.
+        // Unwritten memory is answered without a read.
         for uri in &uris {
             load(uri, "--rw=write --bs=1M --iodepth=4")?;
         }

@@ -1,8 +1,8 @@
-//! Cost of observing: fio on a loop device over a file in memory, with `plumb observe` beside it and without,
-//! in turn, once for a recording and once for the metrics of `--serve`.
+//! Cost of observing: fio on a loop device on a file in memory, with and without `plumb observe`, in turn,
+//! once for a recording and once for the metrics of `--serve`.
 //!
-//! Plumb's own cost is its processor time while fio keeps to a rate, as a share of one processor. The kernel
-//! puts events down in the time of the load: its cost is the rate that fio loses where it has all of a
+//! The cost of plumb itself is its processor time while fio keeps a fixed rate, as a share of one processor.
+//! The kernel records events in the time of the load, so its cost is the loss of fio's rate on a fully used
 //! processor.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -20,20 +20,20 @@ use super::fio::{self, Place};
 use super::paired::{Pairs, Side, median, median_interval, verdict};
 use crate::packages;
 
-/// How long fio runs each time, in seconds.
+/// Duration of each run of fio, in seconds.
 const SECONDS: f64 = 4.0;
-/// Requests per second at which plumb's own cost is stated.
+/// Requests per second for the cost of plumb itself.
 const RATE: u32 = 20_000;
-/// Share of one processor that plumb takes at that rate, at most.
+/// Maximum share of one processor that plumb takes at that rate.
 const BAR: f64 = 0.04;
-/// Time in which the last events of the load are read, and somewhat more.
+/// Time after the load until its last events are read, with a margin.
 const LAST_READ: Duration = Duration::from_millis(300);
 
-/// A way to observe.
+/// Method of observing.
 struct Case {
     name: &'static str,
     options: &'static [&'static str],
-    /// True if metrics are served, and nothing is recorded.
+    /// True if metrics are served and nothing is recorded.
     is_served: bool,
 }
 
@@ -79,24 +79,24 @@ pub(super) fn run(plumb: &Path, pairs: usize) -> Result<()> {
     Ok(())
 }
 
-/// Runs fio for [`SECONDS`], at most at `rate`; its rate.
+/// Runs fio for [`SECONDS`], at most at `rate`. Returns its rate.
 fn timed(device: &Path, rate: Option<u32>) -> Result<f64> {
     let limit = rate.map_or_else(String::new, |rate| format!("--rate_iops={rate}"));
     load(device, &format!("--rw=randread --bs=4k --time_based --runtime={SECONDS} {limit}"))
 }
 
-/// Runs fio on one processor; its rate.
+/// Runs fio on one processor. Returns its rate.
 fn load(device: &Path, words: &str) -> Result<f64> {
     let common = "--direct=1 --size=256M --ioengine=io_uring --iodepth=16 --cpus_allowed=0";
     fio::rate(Place::Path(device), &format!("{common} {words}"))
 }
 
-/// `plumb observe`, from its first event on.
+/// `plumb observe`, after its first event.
 struct Observer {
     child: Child,
-    /// Socket of the metrics; `None` of a recording.
+    /// Socket of the metrics; `None` for a recording.
     socket: Option<PathBuf>,
-    /// Kept open: plumb says more.
+    /// Kept open, since plumb writes more messages.
     _said: BufReader<ChildStderr>,
     _place: TempDir,
 }
@@ -123,7 +123,7 @@ impl Observer {
         Ok(Self { child, socket, _said: said, _place: place })
     }
 
-    /// Returns the share of one processor that plumb takes during a load.
+    /// Returns the share of one processor that plumb uses during a load.
     fn share_during(&self, load: impl FnOnce() -> Result<f64>) -> Result<f64> {
         let before = self.cpu_seconds()?;
         load()?;
@@ -131,8 +131,8 @@ impl Observer {
         Ok((self.cpu_seconds()? - before) / SECONDS)
     }
 
-    /// Returns the processor time of all its threads until now, in seconds (Documentation/scheduler/
-    /// sched-stats.rst, `/proc/<pid>/schedstat`).
+    /// Returns the total processor time of all its threads in seconds
+    /// (Documentation/scheduler/sched-stats.rst, `/proc/<pid>/schedstat`).
     fn cpu_seconds(&self) -> Result<f64> {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).context("its threads")?;
         let spent = |task: std::io::Result<std::fs::DirEntry>| {
@@ -142,7 +142,7 @@ impl Observer {
         tasks.map(spent).sum::<std::io::Result<f64>>().context("reading its processor time")
     }
 
-    /// Ends it, and prints how many events were lost, if any were.
+    /// Ends the observer, and prints the number of lost events, if any.
     fn end(self) -> Result<()> {
         let served = self.socket.as_deref().map(metrics).transpose()?;
         let asked = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
@@ -171,7 +171,7 @@ impl Observer {
     }
 }
 
-/// Returns the metrics that are served at a socket.
+/// Returns the metrics served at a socket.
 fn metrics(socket: &Path) -> Result<String> {
     let mut stream = UnixStream::connect(socket).context("asking for the metrics")?;
     write!(stream, "GET /metrics HTTP/1.1\r\nHost: plumb\r\n\r\n").context("asking for the metrics")?;

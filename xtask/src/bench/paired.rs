@@ -1,8 +1,8 @@
-//! The statistics of pairs: machines drift, so two programs run in turn and only the ratios count.
+//! Statistics of pairs: machines drift, so two programs run in turn, and only the ratios count.
 
 use anyhow::Result;
 
-/// Side that is measured, of the two.
+/// Side that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Ours,
@@ -10,13 +10,13 @@ pub(super) enum Side {
 }
 
 impl Side {
-    /// Ours first.
+    /// Returns 0 for ours, 1 for the peer.
     pub(super) fn index(self) -> usize {
         usize::from(self == Self::Theirs)
     }
 }
 
-/// The rates of two programs that do the same in turn.
+/// Rates of two programs that do the same in turn.
 #[derive(Debug, Default)]
 pub(super) struct Pairs {
     ours: Vec<f64>,
@@ -24,8 +24,7 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    /// Measures one pair more. Who comes first changes from pair to pair, so that neither has the other's
-    /// wake always.
+    /// Measures one more pair. The order alternates, so that neither side always runs after the other.
     pub(super) fn measure(&mut self, mut one: impl FnMut(Side) -> Result<f64>) -> Result<()> {
         if self.ours.len().is_multiple_of(2) {
             self.ours.push(one(Side::Ours)?);
@@ -49,7 +48,7 @@ impl Pairs {
     }
 }
 
-/// Case of a bench: its name, what fio does, and which part of the peer's rate is asked for, if any.
+/// Case of a bench: its name, the options of fio, and the required share of the peer's rate, if any.
 pub(super) type Case = (&'static str, &'static str, Option<f64>);
 
 /// Measures each case in pairs, and prints a line for each that begins with `what`.
@@ -72,12 +71,12 @@ pub(super) fn compare(
     Ok(())
 }
 
-/// Returns in words whether a bar is met.
+/// Returns the words for a limit that is met or not.
 pub(super) const fn verdict(is_met: bool) -> &'static str {
     if is_met { "met" } else { "NOT MET" }
 }
 
-/// Returns the median of some values; not-a-number if there are none.
+/// Returns the median of some values; NaN if there are none.
 pub(super) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -89,8 +88,7 @@ pub(super) fn median(values: &[f64]) -> f64 {
 }
 
 /// Returns the interval that covers the median of the population with at least 95 % (order statistics of the
-/// binomial, which need no assumption about the distribution); the whole range where the pairs are too few
-/// for that.
+/// binomial, without assumptions about the distribution); the whole range if there are too few pairs.
 pub(super) fn median_interval(values: &[f64]) -> (f64, f64) {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

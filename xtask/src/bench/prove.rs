@@ -1,4 +1,4 @@
-//! How fast the prover explores and checks states, and in how much memory. The rates of one processor are by
+//! Speed at which the prover explores and checks states, and its memory use. Rates of one processor refer to
 //! processor time.
 
 use std::path::Path;
@@ -8,7 +8,7 @@ use anyhow::Result;
 
 use crate::process;
 
-/// The parts, with the bar of each.
+/// Parts, each with its limit.
 const PARTS: [(&str, &str); 6] = [
     ("enumeration", "1,000,000 states/s of one processor"),
     ("memory", "1024 MiB"),
@@ -18,7 +18,7 @@ const PARTS: [(&str, &str); 6] = [
     ("posix-check", "0.8 of the rate at which as many threads spawn the checker"),
 ];
 
-/// Runs each part in a process of its own.
+/// Runs each part in a separate process.
 pub(super) fn run(root: &Path) -> Result<()> {
     for (part, bar) in PARTS {
         println!("{part} (bar: {bar})");

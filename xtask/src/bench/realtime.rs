@@ -1,15 +1,16 @@
-//! Test whether a drive in real time, over NBD, answers as its model does in virtual time.
+//! Test of a drive in real time over NBD against its model in virtual time.
 //!
 //! The same load with the same seed runs on `sim:MODEL` in virtual time, and in turn on the null drive and on
-//! the drive over NBD. What the null drive's answers take is the way there and back in the same run, which
-//! the model does not have; so what is expected of the drive is the model's answers with such a journey each.
+//! the drive over NBD. The latencies of the null drive are those of the transport in the same run, which the
+//! model lacks. So the expected latencies of the drive are those of the model, each with one of the transport
+//! added.
 //!
-//! - Requests come at random intervals, as of many clients. At equal ones they would keep step with a disk
-//!   that turns: every so many requests would find it at the same angle, which in real time is another one
-//!   than in the model.
+//! - Requests arrive at random intervals, as of many clients. At equal intervals they would synchronise with
+//!   a rotating disk: requests at a fixed distance would find it at the same angle, which differs between
+//!   real time and the model.
 //! - For the same reason the model of such a disk is run from several angles.
-//! - At low rates processors are kept awake, since nobody can say how late a hypervisor wakes one. Two loads
-//!   are measured with sleeping processors as well.
+//! - At low rates processors are kept awake, since the time in which a hypervisor wakes one is unpredictable.
+//!   Two loads are also measured with sleeping processors.
 
 mod answers;
 mod processors;
@@ -27,27 +28,28 @@ use processors::{KeptAwake, Ticks};
 
 use crate::process;
 
-/// The size of every drive.
+/// Size of every drive.
 const SIZE: &str = "4GiB";
-/// For how long the null drive is measured at most, in seconds: its answers differ less than a disk's.
+/// Maximum duration of the measurement of the null drive in seconds: its latencies vary less than those of a
+/// disk.
 const NULL_SECONDS_MAX: f64 = 1.0;
-/// From how many angles a disk that turns is modelled, and how far apart in microseconds: spread over a
+/// Number of angles from which a rotating disk is modelled, and their distance in microseconds: spread over a
 /// revolution of 4 ms as well as of 8.3 ms.
 const ANGLES: u32 = 5;
 const ANGLE_MICROSECONDS: u32 = 3_200;
-/// At this rate and above no processor sleeps, and what keeps them awake would only be in the way.
+/// Rate from which no processor sleeps, so that keeping them awake would only disturb.
 const BUSY_IOPS: u32 = 5_000;
-/// How much of the processors others may have had before it is said.
+/// Share of the processors used by others, in percent, above which it is reported.
 const DISTURBANCE_PERCENT: f64 = 5.0;
-/// How far from the model an answer may be: so many times its time, and so much more.
+/// Permitted deviation from the model: a share of the latency, and an absolute part.
 const SHARE: f64 = 0.05;
 const MORE_SECONDS: f64 = 50e-6;
 
-/// Load on a drive, and where its answers are found.
+/// Load on a drive, and the place of its latencies in the report.
 struct DriveLoad {
     name: &'static str,
     arguments: &'static [&'static str],
-    /// Where its answers stand in a report in the format of fio.
+    /// JSON pointer to the latencies in a report in the format of fio.
     pointer: &'static str,
 }
 
@@ -61,21 +63,21 @@ const RANDOM_WRITES: DriveLoad = DriveLoad {
     arguments: &["--random", "--write", "100"],
     pointer: "/jobs/0/write/clat_ns/bins",
 };
-/// Each write is followed by a flush; the flushes are measured.
+/// Writes, each followed by a flush whose latency is measured.
 const FLUSHES: DriveLoad = DriveLoad {
     name: "flushes after writes",
     arguments: &["--random", "--write", "100", "--sync-every", "1"],
     pointer: "/jobs/0/sync/lat_ns/bins",
 };
 
-/// A load on drives of a model.
+/// Load on drives of a model.
 struct Case {
     model: &'static str,
     turns: bool,
     asked: DriveLoad,
-    /// Requests a second of each drive.
+    /// Requests per second to each drive.
     rate: u32,
-    /// How many drives at once: of slow ones several, for there to be enough answers.
+    /// Number of drives in parallel: several for slow ones, to get enough answers.
     drives: u64,
     seconds: f64,
 }
@@ -109,7 +111,7 @@ const CASES: [Case; 12] = [
     Case::ssd("plp-nvme-ssd", FLUSHES, 5_000, 0.7),
 ];
 
-/// Where sleeping processors show most.
+/// Cases in which sleeping processors matter most.
 const CASES_ASLEEP: [Case; 2] = [
     Case::ssd("consumer-nvme-ssd", RANDOM_READS, 100, 2.0),
     Case::ssd("consumer-nvme-ssd", RANDOM_READS, 1_000, 1.0),
@@ -132,14 +134,14 @@ pub(super) fn run(plumb: &Path, pairs: usize) -> Result<()> {
     Ok(())
 }
 
-/// Measures one load and prints its lines. What else the machine did meanwhile is said where it matters.
+/// Measures one load and prints its lines. Other activity of the machine is reported where it matters.
 fn measure(plumb: &Path, case: &Case, pairs: usize, awake: Option<KeptAwake>) -> Result<()> {
     let name = case.name();
     eprintln!("{name}");
     let model = modelled(plumb, case)?;
     let before = Ticks::read()?;
     let pairs: Vec<Pair> = (0..pairs.max(1)).map(|_| pair(plumb, case)).collect::<Result<_>>()?;
-    // The processor time that `awake` took is known when it has ended.
+    // The processor time of `awake` is known after it has ended.
     drop(awake);
     let (others, stolen) = Ticks::read()?.disturbance(before);
     line(&format!("{name} p50"), 0.5, &model, &pairs);
@@ -152,7 +154,7 @@ fn measure(plumb: &Path, case: &Case, pairs: usize, awake: Option<KeptAwake>) ->
     Ok(())
 }
 
-/// The answers of null drives and of drives, measured one after the other.
+/// Latencies of null drives and of drives, measured one after the other.
 struct Pair {
     null: Answers,
     drive: Answers,
@@ -184,7 +186,7 @@ fn line(name: &str, share: f64, model: &Answers, pairs: &[Pair]) {
     );
 }
 
-/// Returns the model's answers, from several angles if it turns.
+/// Returns the latencies of the model, from several angles if it rotates.
 fn modelled(plumb: &Path, case: &Case) -> Result<Answers> {
     let target = format!("sim:{}?seed={SEED}&size={SIZE}", case.model);
     let mut answers = Answers::default();
@@ -198,7 +200,7 @@ fn modelled(plumb: &Path, case: &Case) -> Result<Answers> {
     Ok(answers)
 }
 
-/// Returns the answers of new drives of `model` over NBD.
+/// Returns the latencies of new drives of `model` over NBD.
 fn over_nbd(plumb: &Path, case: &Case, model: &str, seconds: f64) -> Result<Answers> {
     let mut drives = Vec::new();
     for _ in 0..case.drives {
@@ -220,15 +222,15 @@ fn over_nbd(plumb: &Path, case: &Case, model: &str, seconds: f64) -> Result<Answ
     })
 }
 
-/// How a load is run.
+/// Parameters of a run of a load.
 struct Run {
     seed: u64,
     seconds: f64,
-    /// How long after its drive it begins.
+    /// Delay of the start after that of the drive.
     delay_microseconds: u32,
 }
 
-/// Returns the answers that a load on `target` got.
+/// Returns the latencies of a load on `target`.
 fn load(plumb: &Path, case: &Case, target: &str, run: &Run) -> Result<Answers> {
     let place = tempfile::tempdir().context("making a directory for the recording")?;
     let recording = place.path().join("run");

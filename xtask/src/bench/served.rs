@@ -1,4 +1,4 @@
-//! Servers that a bench starts and ends: simulated drives of ours, and those of peers.
+//! Servers that a bench starts and ends: own simulated drives, and those of peers.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,10 +10,10 @@ use tempfile::TempDir;
 
 use crate::running::RunningProcess;
 
-/// Number of drives that have been started.
+/// Number of drives started.
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
-/// How a drive can be reached.
+/// Way in which a drive is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// NBD on a unix socket.
@@ -22,7 +22,7 @@ pub(super) enum Way {
     Attach,
 }
 
-/// A simulated drive in real time, ended when dropped.
+/// Simulated drive in real time, ended on drop.
 pub(super) struct ServedDrive {
     _server: RunningProcess,
     /// Directory of the drive's control socket and its NBD socket.
@@ -37,7 +37,7 @@ impl ServedDrive {
         let socket = place.path().join("nbd");
         let mut command = Command::new(plumb);
         command.args(["drive", "serve", model, "--json", "--seed", SEED, "--size", size]);
-        // All drives of a machine share directories, where names must differ.
+        // All drives of a machine share directories, so their names must differ.
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         command.args(["--name", &format!("bench-{}-{number}", std::process::id())]);
         match way {
@@ -49,34 +49,34 @@ impl ServedDrive {
         Ok(Self { _server: server, place, answer })
     }
 
-    /// Returns the block device of a drive that is attached.
+    /// Returns the block device of an attached drive.
     pub(super) fn device(&self) -> Result<PathBuf> {
         let device = self.answer["device"].as_str().context("the drive is attached as no device")?;
         Ok(device.into())
     }
 
-    /// Returns what is served, as a target of plumb.
+    /// Returns the name of the export as a target of plumb.
     pub(super) fn uri(&self) -> String {
         uri(&self.place.path().join("nbd"))
     }
 }
 
-/// The seed of every drive and of every load on it.
+/// Seed of every drive and of every load on it.
 pub(super) const SEED: &str = "7";
 
-/// Returns the name of what is served on a unix socket.
+/// Returns the URI of an export on a unix socket.
 pub(super) fn uri(socket: &Path) -> String {
     format!("nbd+unix:///?socket={}", socket.display())
 }
 
-/// A peer that serves over NBD, ended when dropped.
+/// Peer that serves over NBD, ended on drop.
 pub(super) struct Peer {
     _server: RunningProcess,
     place: TempDir,
 }
 
 impl Peer {
-    /// Starts the peer with what `command` returns for the socket that it is to listen on, which is in
+    /// Starts the peer by the command that `command` returns for the socket to listen on, which is in
     /// `place`.
     pub(super) fn start(place: TempDir, command: impl FnOnce(&Path) -> Command) -> Result<Self> {
         let socket = place.path().join("nbd");

@@ -24,7 +24,7 @@ use super::scenario::Scenario;
 use super::simulated::{self, SimulatedDrive};
 use super::{disk, initramfs, nvme_trace};
 
-/// Time that a guest may say nothing: longer than a scenario may take by its own clock.
+/// Time that a guest may be silent: longer than a scenario may take by its own clock.
 const SILENCE: Duration = Duration::from_secs(initramfs::SCENARIO_SECONDS + 30);
 
 /// Result of a scenario in a guest.
@@ -32,24 +32,24 @@ const SILENCE: Duration = Duration::from_secs(initramfs::SCENARIO_SECONDS + 30);
 pub(crate) struct Run {
     /// Scenario that was run.
     pub scenario: &'static Scenario,
-    /// Release of the kernel as `uname -r` says it.
+    /// Release of the kernel, as `uname -r` prints it.
     pub kernel: String,
     /// Reports of the guest and the drives.
     pub evidence: Evidence,
-    /// How it ended.
+    /// End of the scenario.
     pub end: End,
-    /// From its begin to its end.
+    /// Duration of the scenario.
     pub duration: Duration,
 }
 
-/// How a scenario ended in the guest.
+/// End of a scenario in the guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The script of the scenario ran through.
+    /// The script of the scenario completed.
     Completed,
-    /// This kernel cannot run it; the reason.
+    /// This kernel cannot run it, for this reason.
     Skipped(String),
-    /// The script or the boot broke; the reason.
+    /// The script or the boot failed, for this reason.
     Failed(String),
 }
 
@@ -60,8 +60,8 @@ enum Event {
     Interrupted,
 }
 
-/// Boots the laboratory and runs its scenarios. Each scenario has an entry in the answer, whatever happened.
-/// The console is kept in `console`.
+/// Boots the laboratory and runs its scenarios. The result has an entry for each scenario, whatever happens.
+/// The console is logged to `console`.
 pub(crate) fn run(lab: &Lab, console: &Path, interrupts: &Interrupts) -> Vec<Run> {
     let mut runs = Vec::new();
     if let Err(error) = boot(lab, console, interrupts, &mut runs) {
@@ -80,7 +80,7 @@ pub(crate) fn run(lab: &Lab, console: &Path, interrupts: &Interrupts) -> Vec<Run
     runs
 }
 
-/// Prints what a person needs of the console of a boot or a scenario that broke.
+/// Prints the relevant part of the console of a failed boot or scenario.
 fn show_end_of(console: &Path) {
     const LINES: usize = 60;
     let log = std::fs::read(console).unwrap_or_default();
@@ -90,7 +90,7 @@ fn show_end_of(console: &Path) {
     lines[lines.len().saturating_sub(LINES)..].iter().for_each(|line| eprintln!("    {line}"));
 }
 
-/// A scenario's end until the guest says another.
+/// End of a scenario until the guest reports another.
 const UNFINISHED: &str = "it did not end";
 
 fn begun(scenario: &'static Scenario, kernel: &str) -> Run {
@@ -109,7 +109,7 @@ fn boot(lab: &Lab, console: &Path, interrupts: &Interrupts, runs: &mut Vec<Run>)
         trace: console.with_extension("trace.log"),
         resumed: None,
     };
-    // Whatever breaks from here on, no log of an earlier boot is mistaken for this one's.
+    // Logs of an earlier boot are removed first, so that they cannot be mistaken for those of this one.
     for log in [&files.console, &files.trace] {
         std::fs::File::create(log).with_context(|| format!("creating {}", log.display()))?;
     }
@@ -133,7 +133,7 @@ fn boot(lab: &Lab, console: &Path, interrupts: &Interrupts, runs: &mut Vec<Run>)
     directory.close().context("removing the boot's temporary files")
 }
 
-/// How far a guest came.
+/// Progress of a guest.
 enum GuestProgress {
     ToTheEnd,
     UntilPowerCycle { scenario: &'static str, life: u32 },
@@ -148,7 +148,7 @@ fn life(
     interrupts: &Interrupts,
     runs: &mut Vec<Run>,
 ) -> Result<GuestProgress> {
-    // We listen before QEMU starts, so QEMU connects and nobody polls.
+    // The listener exists before QEMU starts, so QEMU connects without polling.
     let listener = UnixListener::bind(&files.channel).context("listening for the guest")?;
     let complaints = std::fs::File::create(&files.complaints).context("creating QEMU's log")?;
     let child = lab.command(files, drives).stderr(complaints).spawn().context("starting QEMU")?;
@@ -179,7 +179,7 @@ fn play(lab: &Lab, machine: &mut Machine, outside: Outside, runs: &mut Vec<Run>)
     let (commands, output) =
         machine.child.stdin.take().zip(machine.child.stdout.take()).context("QEMU has no pipes")?;
     let mut qmp = Qmp::negotiate(commands, output)?;
-    // QEMU connects its sockets before it greets, so the connection is there now or never.
+    // QEMU connects its sockets before its greeting, so the connection exists now or never.
     listener.set_nonblocking(true).context("preparing to accept")?;
     let (stream, _) = listener.accept().context("QEMU did not connect the guest's channel")?;
     stream.set_nonblocking(false).context("preparing the guest's channel")?;
@@ -229,7 +229,7 @@ fn play(lab: &Lab, machine: &mut Machine, outside: Outside, runs: &mut Vec<Run>)
     bail!("the guest went away before it had finished")
 }
 
-/// Reads what every drive has received by now.
+/// Reads the current counters of every drive.
 fn sample(qmp: &mut Qmp, disks: &[Disk], trace: &Path, simulated: &[SimulatedDrive]) -> Result<Sample> {
     let mut sample = qmp.sample().context("asking QEMU for its counters")?;
     nvme_trace::complete(&mut sample, disks, trace)?;
@@ -237,7 +237,7 @@ fn sample(qmp: &mut Qmp, disks: &[Disk], trace: &Path, simulated: &[SimulatedDri
     Ok(sample)
 }
 
-/// Turns what the guest sends into events; ends with the guest.
+/// Turns the frames of the guest into events; ends with the guest.
 fn listen(stream: UnixStream, events: Sender<Event>) {
     std::thread::spawn(move || {
         let mut reader = BufReader::new(stream);
@@ -252,12 +252,12 @@ fn listen(stream: UnixStream, events: Sender<Event>) {
                 Err(error) => break Err(error),
             }
         };
-        // Nobody may be listening any more, which is as good.
+        // The receiver may be gone, which is fine.
         drop(events.send(Event::ChannelEnded(end)));
     });
 }
 
-/// Returns the guest's next frame; none when its channel has ended.
+/// Returns the guest's next frame; `None` when its channel has ended.
 fn next_frame(inbox: &Receiver<Event>) -> Result<Option<Frame>> {
     match inbox.recv_timeout(SILENCE) {
         Ok(Event::Frame(frame)) => Ok(Some(frame)),
@@ -268,7 +268,7 @@ fn next_frame(inbox: &Receiver<Event>) -> Result<Option<Frame>> {
     }
 }
 
-/// The guest's story so far.
+/// State of the guest so far.
 struct Guest<'a> {
     lab: &'a Lab<'a>,
     console: &'a Path,
@@ -282,7 +282,7 @@ impl Guest<'_> {
         self.runs.last_mut().context("the guest spoke of a scenario before it began one")
     }
 
-    /// Takes in a frame that needs no answer.
+    /// Handles a frame that needs no answer.
     fn hear(&mut self, frame: Frame) -> Result<()> {
         match frame {
             Frame::Hello { release } => self.kernel = release,
@@ -309,7 +309,7 @@ impl Guest<'_> {
         Ok(())
     }
 
-    /// Adds up the time of the current scenario, and names it.
+    /// Adds up the time of the current scenario. Returns its name.
     fn pause(&mut self) -> Result<&'static str> {
         let duration = self.began.elapsed();
         let run = self.current()?;
@@ -317,8 +317,8 @@ impl Guest<'_> {
         Ok(&run.scenario.name)
     }
 
-    /// The script's status decides, unless the script has said more. What the console says of a failure is
-    /// shown now, before the next scenario writes there.
+    /// Ends the current scenario by the script's status, unless the script has reported another end. The
+    /// console of a failure is printed before the next scenario writes there.
     fn end(&mut self, status: i32) -> Result<()> {
         let name = self.pause()?;
         let console = self.console;
@@ -343,7 +343,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// Ends QEMU; nothing that matters is in it any more.
+    /// Ends QEMU, which holds nothing of importance any more.
     fn stop(&mut self) -> Result<()> {
         self.child.kill().context("ending QEMU")?;
         self.child.wait().context("waiting for QEMU to end")?;

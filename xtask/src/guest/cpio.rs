@@ -1,5 +1,5 @@
-//! First root directory of a guest: laid out in a directory of this machine, and packed by busybox into the
-//! cpio archive that the kernel unpacks.
+//! Root directory of a guest: laid out in a directory of this machine, and packed by busybox into the cpio
+//! archive that the kernel unpacks.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -12,8 +12,7 @@ use tempfile::TempDir;
 
 use crate::process;
 
-/// The archive before it is packed; paths are relative to the root, without a leading slash. Parents are
-/// made.
+/// Archive before it is packed. Paths are relative to the root, without a leading slash. Parents are created.
 #[derive(Debug)]
 pub(crate) struct Archive {
     root: TempDir,
@@ -23,19 +22,19 @@ impl Archive {
     /// Creates an empty archive.
     ///
     /// # Errors
-    /// As those of all here: when a file of this machine cannot be read or written.
+    /// As for all functions here: if a file of this machine cannot be read or written.
     pub(crate) fn new() -> Result<Self> {
         Ok(Self { root: tempfile::tempdir().context("making a directory for a root")? })
     }
 
-    /// Adds a file, over an earlier one of that name. All of them can be run, as the first process must.
+    /// Adds an executable file, replacing an earlier one with that name.
     pub(crate) fn file(&self, path: &str, content: impl AsRef<[u8]>) -> Result<()> {
         let place = self.place(path)?;
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o755).open(place);
         file.and_then(|mut file| file.write_all(content.as_ref())).with_context(|| format!("adding {path}"))
     }
 
-    /// Adds a file of this machine with its permissions, over an earlier one of that name.
+    /// Adds a file of this machine with its permissions, replacing an earlier one with that name.
     pub(crate) fn copy(&self, path: &str, from: &Path) -> Result<()> {
         let copied = fs::copy(from, self.place(path)?).map(drop);
         copied.with_context(|| format!("copying {} to {path}", from.display()))
@@ -46,7 +45,7 @@ impl Archive {
         symlink(to, self.place(path)?).with_context(|| format!("linking {path}"))
     }
 
-    /// Adds all that is in a directory of this machine, over what is there.
+    /// Adds the contents of a directory of this machine, replacing existing files.
     pub(crate) fn overlay(&self, from: &Path) -> Result<()> {
         process::run(Command::new("cp").arg("-a").arg(from.join(".")).arg(self.root.path()))
     }
@@ -58,7 +57,7 @@ impl Archive {
         Ok(place)
     }
 
-    /// Packs all of it into `file`: parents before their children, everything of root.
+    /// Packs everything into `file`: parents before their children, all owned by root.
     pub(crate) fn write_to(&self, file: &Path) -> Result<()> {
         let out = fs::File::create(file).with_context(|| format!("creating {}", file.display()))?;
         let pack = "find . -mindepth 1 | LC_ALL=C sort | busybox cpio -o -H newc -R 0:0";

@@ -1,7 +1,7 @@
-//! The emulated drives of a guest, and how QEMU is told about them.
+//! Emulated drives of a guest, and their options for QEMU.
 //!
-//! A drive's name is its serial number, so that the guest finds it whatever the kernel calls it, and it is
-//! QEMU's name for it, so that QEMU's counters can be asked for it.
+//! The name of a drive is its serial number, so that the guest finds it under any kernel name, and its name
+//! in QEMU, so that its counters can be queried.
 
 use std::fmt;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-/// How a drive is attached: what lies between the kernel's block layer and the medium.
+/// Attachment of a drive: the layers between the kernel's block layer and the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Bus {
@@ -23,43 +23,43 @@ pub(crate) enum Bus {
     UsbStorage,
     /// A SCSI disk on USB attached SCSI.
     Uas,
-    /// virtio-blk whose cache the guest may switch.
+    /// virtio-blk with a cache that the guest may switch.
     VirtioBlk,
     /// virtio-blk with config-wce=off: the guest sees the cache but cannot switch it.
     VirtioBlkFixed,
     /// NVMe.
     Nvme,
-    /// The guest's own NBD client: for QEMU no disk but a network.
+    /// NBD client of the guest itself. For QEMU it is not a disk but a network.
     NbdClient,
 }
 
-/// Where a drive's content is.
+/// Storage of a drive's content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Medium {
-    /// A sparse file that lives as long as the boot.
+    /// Sparse file that lives as long as the boot.
     #[default]
     File,
-    /// Nowhere: what is written is forgotten, for drives that only count.
+    /// None: writes are discarded, for drives that only count.
     Null,
-    /// The file of another drive: this one is a second path to it, with the same serial number.
+    /// File of another drive: this one is a second path to it, with the same serial number.
     SameAs(String),
-    /// Drive that `plumb drive serve` simulates.
+    /// Drive simulated by `plumb drive serve`.
     Simulated,
 }
 
 /// Options that make a drive slow.
 const SLOW: &str = ",throttling.iops-total=150,throttling.bps-total=157286400";
 
-/// One drive.
+/// Emulated drive.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Disk {
-    /// QEMU's name for it, unique in a boot.
+    /// Name in QEMU, unique in a boot.
     pub name: String,
-    /// How it is attached.
+    /// Attachment.
     pub bus: Bus,
-    /// True if it is powered on with its volatile write cache off.
+    /// True if it is powered on with its volatile write cache disabled.
     #[serde(default)]
     cache_off: bool,
     #[serde(default)]
@@ -67,14 +67,14 @@ pub(crate) struct Disk {
     /// Capacity of the drive in MiB.
     #[serde(default = "usual_size")]
     size_mib: u64,
-    /// True if QEMU lets it do no more than 150 operations and 150 MiB a second.
+    /// True if QEMU limits it to 150 operations/s and 150 MiB/s.
     #[serde(default)]
     slow: bool,
-    /// The model that plumb simulates, if not the usual one.
+    /// Model that plumb simulates; `None` for the default.
     pub model: Option<String>,
-    /// A World Wide Name beside its serial number: SCSI and SATA.
+    /// World Wide Name in addition to the serial number: SCSI and SATA.
     wwn: Option<u64>,
-    /// True if it is reached over two controllers of one subsystem: NVMe.
+    /// True if it is reached through two controllers of one subsystem: NVMe.
     #[serde(default)]
     two_controllers: bool,
 }
@@ -84,16 +84,16 @@ const fn usual_size() -> u64 {
 }
 
 impl Disk {
-    /// The usual capacity in MiB.
+    /// Default capacity in MiB.
     pub(crate) const SIZE_MIB: u64 = 512;
 
-    /// Returns QEMU's name of the device that has to go so that this drive is unplugged; none where that is
-    /// not provided for.
+    /// Returns QEMU's name of the device to remove in order to unplug this drive; `None` if that is not
+    /// supported.
     pub(crate) fn unplugged_as(&self) -> Option<String> {
         (self.bus == Bus::VirtioScsi).then(|| format!("{}-disk", self.name))
     }
 
-    /// Returns true if plumb simulates it.
+    /// Returns true if plumb simulates the drive.
     pub(crate) fn is_simulated(&self) -> bool {
         self.medium == Medium::Simulated
     }
@@ -106,7 +106,7 @@ impl Disk {
         }
     }
 
-    /// Creates the file behind the drive, if it has its own.
+    /// Creates the file of the drive, if it has its own.
     fn create(&self, directory: &Path) -> Result<()> {
         if self.medium == Medium::File {
             let path = directory.join(&self.name);
@@ -117,8 +117,8 @@ impl Disk {
         Ok(())
     }
 
-    /// Returns the `-drive` of this disk. Writes of the guest need not be durable on the host (cache=unsafe):
-    /// QEMU's counters count a flush when the emulated drive receives it, whatever becomes of it later.
+    /// Returns the `-drive` option of this disk. The guest's writes need not be durable on the host
+    /// (cache=unsafe): QEMU's counters count a flush when the emulated drive receives it.
     fn drive(&self, directory: &Path) -> String {
         let name = &self.name;
         match self.medium {
@@ -133,7 +133,7 @@ impl Disk {
             Medium::File | Medium::SameAs(_) => {
                 let path = directory.join(self.serial());
                 let throttle = if self.slow { SLOW } else { "" };
-                // Two paths to one file: the lock that forbids this is for strangers.
+                // The lock that forbids two paths to one file protects against other processes.
                 format!(
                     "if=none,id={name},format=raw,cache=unsafe,file.locking=off,file={}{throttle}",
                     path.display()
@@ -142,7 +142,7 @@ impl Disk {
         }
     }
 
-    /// Returns the `-device`s of this disk, the `index`th on its bus.
+    /// Returns the `-device` options of this disk, the `index`th on its bus.
     fn devices(&self, index: usize) -> Vec<String> {
         let (name, serial) = (&self.name, self.serial());
         let wwn = self.wwn.map_or_else(String::new, |wwn| format!(",wwn={wwn:#x}"));
@@ -155,8 +155,9 @@ impl Disk {
             }
             Bus::Megasas => format!("scsi-hd,bus=raid.0,scsi-id={index},{common},write-cache={wce}"),
             Bus::Uas => format!("scsi-hd,bus=uas.0,scsi-id=0,lun={index},{common},write-cache={wce}"),
-            // QEMU's usb-storage passes no write-cache on to its disk: it always starts with the cache on.
-            // With an id its inner bus has a name of its own: without, it is called like that of virtio-scsi.
+            // QEMU's usb-storage does not pass write-cache to its disk, so it always starts with the cache
+            // enabled. With an ID its inner bus has a name of its own; without, it is called like that of
+            // virtio-scsi.
             Bus::UsbStorage => format!("usb-storage,bus=usb.0,id={name}-bridge,{common}"),
             Bus::VirtioBlk => format!("virtio-blk-pci,{common},write-cache={wce},config-wce=on"),
             Bus::VirtioBlkFixed => format!("virtio-blk-pci,{common},write-cache={wce},config-wce=off"),
@@ -172,7 +173,7 @@ impl Disk {
         vec![device]
     }
 
-    /// Returns the controllers of an NVMe drive. A namespace of a subsystem is reached over all of its
+    /// Returns the controllers of an NVMe drive. A namespace of a subsystem is reached through all of its
     /// controllers.
     fn nvme_controllers(&self) -> Vec<String> {
         let (name, serial) = (&self.name, self.serial());
@@ -206,8 +207,8 @@ impl fmt::Display for Bus {
 }
 
 impl Bus {
-    /// Returns what the bus needs: controllers that must be there before a disk, and kernel modules with
-    /// their parameters. SCSI disks need sd_mod besides.
+    /// Returns the needs of the bus: controllers that must exist before a disk, and kernel modules with their
+    /// parameters. SCSI disks also need sd_mod.
     const fn needs(self) -> (&'static [&'static str], &'static [&'static str]) {
         match self {
             Self::Ahci => (&[], &["ahci"]),
@@ -226,7 +227,7 @@ impl Bus {
         matches!(self, Self::Ahci | Self::VirtioScsi | Self::Megasas | Self::UsbStorage | Self::Uas)
     }
 
-    /// Returns the kernel modules that drive it.
+    /// Returns the kernel modules of its drivers.
     pub(crate) const fn modules(self) -> &'static [&'static str] {
         self.needs().1
     }
@@ -235,7 +236,7 @@ impl Bus {
 /// Creates the files of all disks in `directory` and returns QEMU's arguments for them.
 ///
 /// # Errors
-/// When a file cannot be created.
+/// If a file cannot be created.
 pub(crate) fn attach(disks: &[Disk], directory: &Path) -> Result<Vec<String>> {
     let mut arguments = Vec::new();
     for disk in disks {
@@ -261,7 +262,7 @@ pub(crate) fn attach(disks: &[Disk], directory: &Path) -> Result<Vec<String>> {
     Ok(arguments)
 }
 
-/// Returns a network without an outside, one address of which is the socket of the drive.
+/// Returns an isolated network in which one address is the socket of the drive.
 fn network(disk: &Disk, directory: &Path) -> [String; 6] {
     let socket = super::simulated::socket(directory, disk);
     let forward = "guestfwd=tcp:10.0.2.100:10809-chardev:drive";
@@ -275,13 +276,13 @@ fn network(disk: &Disk, directory: &Path) -> [String; 6] {
     ]
 }
 
-/// Returns the NVMe drives by the number of their namespace, which is unique in a boot.
+/// Returns the NVMe drives by the numbers of their namespaces, which are unique in a boot.
 pub(crate) fn namespaces(disks: &[Disk]) -> Vec<(usize, &str)> {
     let all = disks.iter().enumerate().filter(|(_, disk)| disk.bus == Bus::Nvme);
     all.map(|(position, disk)| (namespace_number(index_on_bus(disks, position)), &*disk.name)).collect()
 }
 
-/// Namespaces are counted from one.
+/// Returns the number of a namespace. They count from one.
 fn namespace_number(index: usize) -> usize {
     index + 1
 }

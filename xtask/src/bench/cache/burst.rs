@@ -1,5 +1,5 @@
-//! A burst of random writes to a slow disk, with a cache in front of it and without, and what is left of the
-//! disk right after it.
+//! Burst of random writes to a slow disk with and without a cache, and the performance of the disk right
+//! after it.
 
 use std::path::Path;
 
@@ -10,23 +10,23 @@ use crate::bench::fio::{self, JobFigures, Place};
 use crate::bench::paired::verdict;
 
 const GIB: u64 = 1 << 30;
-/// The size of the slow disk.
+/// Size of the slow disk.
 const DISK: u64 = 8 * GIB;
-/// How long a burst lasts, in seconds; what follows it lasts a third of that.
+/// Duration of a burst in seconds. The jobs after it take a third of that.
 const SECONDS: u64 = 30;
-/// 4 KiB writes, each followed by a flush, one after the other. (The engine knows no fdatasync; over NBD both
-/// are the same.)
+/// 4 KiB writes one at a time, each followed by a flush. (The engine knows no fdatasync; over NBD both are
+/// the same.)
 const SYNCED: &str = "--rw=randwrite --bs=4k --iodepth=1 --fsync=1";
-/// 4 KiB reads, one after the other.
+/// 4 KiB reads, one at a time.
 const READS: &str = "--rw=randread --bs=4k --iodepth=1";
 
-/// The figures of one disk, with or without a cache.
+/// Figures of one disk, with or without a cache.
 struct Figures {
-    /// 64 KiB random writes.
+    /// Figures of 64 KiB random writes.
     burst: JobFigures,
-    /// Rate of the burst, second by second.
+    /// Rate of the burst in each second.
     curve: Vec<f64>,
-    /// Figures of the synced writes that follow, alone.
+    /// Figures of the synced writes alone that follow.
     synced: JobFigures,
     reads: JobFigures,
 }
@@ -54,7 +54,7 @@ pub(super) fn run(bench: &CacheBench<'_>, divisor: u64) -> Result<()> {
     synced(bench, &raw, divisor)
 }
 
-/// 4 KiB writes, each synced, in an empty cache.
+/// Measures 4 KiB writes, each synced, in an empty cache.
 fn synced(bench: &CacheBench<'_>, raw: &Figures, divisor: u64) -> Result<()> {
     let disk = slow_disk(part(DISK, divisor))?;
     let mut cache = Cache::create(bench.plumb, bench.directory, &disk.uri(), part(5 * GIB, divisor))?;
@@ -83,12 +83,12 @@ fn timed(seconds: u64, divisor: u64) -> String {
     format!("--time_based --runtime={seconds} --size={}", part(DISK, divisor))
 }
 
-/// Returns a part of a size, in whole MiB.
+/// Returns a part of a size in whole MiB.
 const fn part(bytes: u64, divisor: u64) -> u64 {
     (bytes / divisor) & !((1 << 20) - 1)
 }
 
-/// Returns the rate in each second of a log of fio, which leaves out those in which nothing was done.
+/// Returns the rate in each second from a log of fio, which omits idle seconds.
 fn by_second(path: &Path) -> Result<Vec<f64>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
     let (mut rates, mut last) = (Vec::new(), 0.0);
@@ -133,7 +133,7 @@ fn line(name: &str, figures: &Figures, raw: &Figures, bar: Option<f64>) {
     }
 }
 
-/// Prints what the cache itself counted.
+/// Prints the counters of the cache.
 fn say(cache: &Cache) -> Result<()> {
     let status = cache.status()?;
     let count = |name: &str| status["counts"][name].as_f64().unwrap_or(f64::NAN);

@@ -1,5 +1,4 @@
-//! The write-back cache: what it gains in front of a slow disk, what it costs in front of a fast one, and how
-//! long it takes to recover.
+//! Write-back cache: its gain on a slow disk, its cost on a fast one, and its recovery time.
 
 mod burst;
 mod overhead;
@@ -13,11 +12,11 @@ use super::machine;
 use crate::packages;
 pub(super) use setup::CacheBench;
 
-/// All of it, and the names of its parts.
+/// Name of the whole bench, and names of its parts.
 pub(super) const PARTS: [&str; 5] =
     ["cache", "cache-burst", "cache-overhead", "cache-recovery", "cache-simulated"];
 
-/// Runs the part of this name, or all.
+/// Runs the part with this name, or all.
 pub(super) fn run(name: &str, bench: &CacheBench<'_>, is_quick: bool) -> Result<()> {
     if !packages::are_there("fio qemu-nbd=qemu-utils qemu-storage-daemon=qemu-system-common")? {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Cost of the cache in front of a disk that is as fast as its log: against qemu-nbd, which serves a file of
-//! the same file system, and against the file itself.
+//! Cost of the cache on a disk that is as fast as its log, compared with qemu-nbd, which serves a file of the
+//! same file system, and with the file itself.
 
 use std::path::Path;
 
@@ -11,13 +11,13 @@ use crate::bench::paired::{Case, Pairs, Side};
 
 /// Size of the served device, in bytes.
 const SIZE: u64 = 1 << 30;
-/// Size of the log, in bytes: it holds the writes of all cases in one pair.
+/// Size of the log in bytes, enough for the writes of all cases in one pair.
 const LOG: u64 = 3 << 30;
 /// Options of fio that set the time and size of each case.
 const TIMED: &str = "--time_based --runtime=1.5 --size=1G";
 
-/// Cases of the bench, and where the peer does not do the same over qemu-nbd, what it does with the file
-/// itself, past the page cache.
+/// Cases of the bench. If the peer cannot do the same over qemu-nbd, with the options for direct I/O on the
+/// file itself.
 const CASES: [(Case, Option<&str>); 6] = [
     (("4 KiB writes, depth 32", "--rw=randwrite --bs=4k --iodepth=32", Some(0.9)), None),
     (("4 KiB reads, depth 32", "--rw=randread --bs=4k --iodepth=32", Some(1.2)), None),
@@ -48,7 +48,7 @@ pub(super) fn run(bench: &CacheBench<'_>) -> Result<()> {
     let backing = backing.to_str().context("a path that is not a text")?;
     let mut cache = Cache::create(bench.plumb, bench.directory, backing, LOG)?;
     cache.serve()?;
-    // The first lap of the log is written into blocks that the file system has yet to convert.
+    // In the first lap the log is written to blocks that the file system still has to convert.
     let laps = LOG / SIZE + 1;
     let first = format!("--rw=randwrite --bs=64k --iodepth=8 --size=1G --io_size={laps}G");
     fio::rate(Place::Nbd(&cache.uri()), &first)?;

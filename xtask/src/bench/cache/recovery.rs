@@ -7,19 +7,20 @@ use crate::bench::fio::{self, Place};
 use crate::bench::machine::MEMORY;
 use crate::bench::paired::{median, verdict};
 
-/// How much is written.
+/// Number of bytes written.
 const DIRTY: u64 = 2 << 30;
-/// Bar in seconds for a GiB, on a device that reads 3 GB in a second. Memory is faster: reads are ahead of
-/// the checks, so the longer of the two counts.
+/// Limit in seconds per GiB, on a device that reads 3 GB/s. Memory is faster: reads are ahead of the checks,
+/// so the longer of the two counts.
 const BAR: f64 = 0.5;
 const READ_RATE: f64 = 3e9;
 
-/// Prints the time for each GiB of log, and what it would be on such a device.
+/// Prints the time for each GiB of log, and the estimate for such a device.
 pub(super) fn run(bench: &CacheBench<'_>) -> Result<()> {
     println!("recovery of {} GiB in a log in memory after a kill ({} times)", DIRTY >> 30, bench.pairs);
     for block in ["64k", "4k"] {
         let disk = slow_disk(8 << 30)?;
-        // Not destaged, and so not delayed: 4 KiB writes at depth 32 share headers.
+        // A log of twice the size is not destaged, and so not delayed. 4 KiB writes at depth 32 share
+        // headers.
         let mut cache = Cache::create(bench.plumb, MEMORY.as_ref(), &disk.uri(), 2 * DIRTY)?;
         cache.serve()?;
         let words = format!("--rw=randwrite --bs={block} --iodepth=32 --size=8G --io_size={DIRTY}");

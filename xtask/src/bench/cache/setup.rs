@@ -16,22 +16,22 @@ use crate::running::RunningProcess;
 
 /// Settings that all parts of the bench share.
 pub(in crate::bench) struct CacheBench<'a> {
-    /// Program that is measured.
+    /// Program under test.
     pub(in crate::bench) plumb: &'a Path,
     /// Directory for logs.
     pub(in crate::bench) directory: &'a Path,
-    /// Number of pairs where two are compared.
+    /// Number of pairs in comparisons of two programs.
     pub(in crate::bench) pairs: usize,
 }
 
-/// How much of a slow disk, from its beginning, was written before: QEMU answers reads of the rest from
-/// nothing, without its throttle.
+/// Number of bytes at the beginning of a slow disk that were written before. QEMU answers reads of the rest
+/// without its throttle.
 pub(super) const WRITTEN: u64 = 512 << 20;
-/// The name of every cache here: each has a directory of its own.
+/// Name of every cache here; each has a directory of its own.
 const NAME: &str = "bench";
 
-/// Serves a disk of `bytes` in memory that takes 150 operations and 150 MiB a second, over NBD: QEMU's own
-/// throttle, as in a guest. It counts operations, so it rewards merging and not the order of addresses.
+/// Serves a disk of `bytes` in memory over NBD, limited to 150 operations/s and 150 MiB/s by QEMU's throttle,
+/// as in a guest. It counts operations, so it rewards merging but not the order of addresses.
 pub(super) fn slow_disk(bytes: u64) -> Result<Peer> {
     let place = tempfile::tempdir_in(MEMORY).context("making a directory for a slow disk")?;
     let file = place.path().join("disk");
@@ -48,7 +48,7 @@ pub(super) fn slow_disk(bytes: u64) -> Result<Peer> {
     })
 }
 
-/// Makes a file that is written at its beginning.
+/// Creates a file whose beginning is written.
 fn make(path: &Path, bytes: u64) -> std::io::Result<()> {
     let mut file = std::fs::File::create(path)?;
     for _ in 0..WRITTEN >> 20 {
@@ -57,7 +57,7 @@ fn make(path: &Path, bytes: u64) -> std::io::Result<()> {
     file.set_len(bytes)
 }
 
-/// Serves a file by qemu-nbd, past the page cache and with Linux's own asynchronous I/O.
+/// Serves a file by qemu-nbd, with direct I/O and Linux's native asynchronous I/O.
 pub(super) fn qemu_nbd(file: &Path) -> Result<Peer> {
     let place = tempfile::tempdir().context("making a directory for a socket")?;
     Peer::start(place, |socket| {
@@ -68,7 +68,7 @@ pub(super) fn qemu_nbd(file: &Path) -> Result<Peer> {
     })
 }
 
-/// A write-back cache. Its log is a file, and goes with it.
+/// Write-back cache. Its log is a file, removed with it.
 pub(super) struct Cache {
     plumb: PathBuf,
     place: TempDir,
@@ -76,7 +76,7 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// Makes a cache of `backing` with a log of `bytes` in `directory`.
+    /// Creates a cache of `backing` with a log of `bytes` in `directory`.
     pub(super) fn create(plumb: &Path, directory: &Path, backing: &str, bytes: u64) -> Result<Self> {
         let place = tempfile::tempdir_in(directory).context("making a directory for a log")?;
         let this = Self { plumb: plumb.to_owned(), place, server: None };
@@ -96,7 +96,7 @@ impl Cache {
         command
     }
 
-    /// Serves it over NBD; how long it took until it served.
+    /// Serves the cache over NBD. Returns the time until it served.
     pub(super) fn serve(&mut self) -> Result<Duration> {
         let began = Instant::now();
         let mut command = self.command();
@@ -105,7 +105,7 @@ impl Cache {
         Ok(began.elapsed())
     }
 
-    /// Kills its server.
+    /// Kills the server.
     pub(super) fn kill(&mut self) -> Result<()> {
         self.server.take().map_or(Ok(()), RunningProcess::kill)
     }
@@ -118,7 +118,7 @@ impl Cache {
         process::document(self.command().args(["status", NAME, "--json"]))
     }
 
-    /// Writes everything back.
+    /// Destages everything.
     pub(super) fn drain(&self) -> Result<()> {
         process::captured(self.command().args(["drain", NAME, "--json"]), &[0]).map(drop)
     }

@@ -1,5 +1,4 @@
-//! The cache in front of simulated disks, whose arms move: in virtual time, so the figures are the same on
-//! every machine.
+//! Cache on simulated disks with moving arms, in virtual time, so the figures are the same on every machine.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +9,7 @@ use crate::bench::paired::verdict;
 use crate::bench::served::SEED;
 use crate::process;
 
-/// Case of the bench: what is written to a disk, and to the same behind a cache.
+/// Case of the bench: writes to a disk, and to the same disk with a cache.
 struct Case {
     name: &'static str,
     disk: &'static str,
@@ -20,8 +19,8 @@ struct Case {
 }
 
 const CASES: [Case; 4] = [
-    // The field report on the write-back cache of Storage Spaces: SQLIO in a virtual machine whose disk is on
-    // a file share, where every write is written through.
+    // Field report on the write-back cache of Storage Spaces: SQLIO in a virtual machine with its disk on a
+    // file share, where all writes are write-through.
     Case {
         name: "four disks behind a share, 5 GB of log, 64 KiB writes, written through, depth 8, 30 s",
         disk: "sim:hdd-space",
@@ -36,7 +35,7 @@ const CASES: [Case; 4] = [
         words: "--block-size 64k --depth 8 --duration 30s --dsync",
         bar: None,
     },
-    // Long after the log has filled the rate is that of destaging.
+    // Long after the log has filled, the rate is that of destaging.
     Case {
         name: "one disk, 4 KiB writes to 2 GiB, destaged from 256 MiB of log / unsorted",
         disk: "sim:nearline-4tb?size=200GiB",

@@ -1,8 +1,8 @@
-//! The eight rows by which a test shows whether it reached the disk or the cache: a raw disk and a file, past
-//! the page cache and through it, read and written, 8 KiB at random with 32 outstanding.
+//! The eight rows by which a test shows whether it reached the disk or the cache: a raw disk and a file,
+//! direct and through the page cache, read and written, 8 KiB at random with 32 outstanding.
 //!
-//! Past the cache both sides must agree; through it the storage sees next to nothing of reads, and of writes
-//! what the kernel writes back, in larger pieces.
+//! With direct I/O both sides must agree. Through the page cache the storage receives almost no reads, and
+//! the kernel's writeback in larger pieces.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ use super::places::{MountedDisk, NoiseFile, Zram};
 use crate::bench::paired::verdict;
 use crate::process;
 
-/// The size of the disk; the file is half of it.
+/// Size of the disk in MiB. The file takes half of it.
 const MIB: u64 = 512;
 
 /// One side of a row.

@@ -1,4 +1,4 @@
-//! How much memory a load of many targets takes, and whether that grows.
+//! Memory use of a load on many targets, and its growth.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,15 +10,15 @@ use crate::bench::machine::MEMORY;
 use crate::bench::paired::verdict;
 use crate::{packages, process};
 
-/// How many targets.
+/// Number of targets.
 const TARGETS: usize = 16;
-/// The largest resident size, in MB.
+/// Limit of the resident set size, in MB.
 const BAR: f64 = 64.0;
-/// How much more a run of 20 s may take than one of 3 s, in MB: what a longer series of rates takes, and
+/// Limit of the additional memory of a run of 20 s compared with one of 3 s, in MB: a longer time series, and
 /// noise.
 const GROWTH_BAR: f64 = 1.0;
 
-/// Prints the largest resident size of reads and of a mix, short and long.
+/// Prints the maximum resident set size of reads and of a mix, short and long.
 pub(super) fn run(plumb: &Path) -> Result<()> {
     if !packages::are_there("time")? {
         return Ok(());
@@ -39,7 +39,7 @@ pub(super) fn run(plumb: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the largest resident size of one load, in MB.
+/// Returns the maximum resident set size of one load, in MB.
 fn peak(plumb: &Path, duration: &str, more: &[&str], targets: &[PathBuf]) -> Result<f64> {
     let place = tempfile::tempdir().context("making a directory for the recording")?;
     let mut command = Command::new("time");
@@ -54,11 +54,11 @@ fn peak(plumb: &Path, duration: &str, more: &[&str], targets: &[PathBuf]) -> Res
     peak_megabytes(command.args(more).arg("--out").arg(place.path().join("run")).args(targets))
 }
 
-/// Returns the largest resident size in MB of what `time --format %M` runs.
+/// Returns the maximum resident set size of a command run by `time --format %M`, in MB.
 fn peak_megabytes(command: &mut Command) -> Result<f64> {
     let output = process::captured(command.stdout(Stdio::null()), &[0, 1])?;
     let said = String::from_utf8_lossy(&output.stderr);
-    // The last line is the largest resident size in KiB; plumb may have said something before.
+    // The last line is the maximum resident set size in KiB, after possible messages of plumb.
     let kib: f64 =
         said.lines().last().and_then(|line| line.trim().parse().ok()).context("time said nothing")?;
     Ok(kib * 1024.0 / 1e6)

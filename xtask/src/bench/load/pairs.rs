@@ -1,4 +1,4 @@
-//! plumb and fio in turn on the same blocks: 4 KiB random reads past the page cache from one pinned thread.
+//! plumb and fio in turn on the same blocks: 4 KiB random direct reads from one pinned thread.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,22 +12,22 @@ use crate::bench::machine::MEMORY;
 use crate::bench::paired::{median, median_interval, verdict};
 use crate::{packages, process};
 
-/// The size of each place.
+/// Size of each place in MiB.
 const MIB: u64 = 256;
-/// Time that each of the two runs.
+/// Duration of each run.
 const SECONDS: &str = "3s";
-/// The processor that both are pinned to.
+/// Processor to which both are pinned.
 const PROCESSOR: &str = "1";
-/// Requirement of a place on the ratio to fio.
+/// Limit for a place, relative to fio.
 #[derive(Clone, Copy)]
 enum Bar {
     /// Minimum ratio to fio's rate.
     Rate(f64),
-    /// Rate of fio, and at most so much of fio's processor time.
+    /// The rate of fio, and a maximum ratio to fio's processor time.
     SameRateCpu(f64),
 }
 
-/// Compares on each kind of place.
+/// Compares both on each kind of place.
 pub(super) fn run(plumb: &Path, directory: &Path, pairs: usize) -> Result<()> {
     if !packages::are_there("fio")? {
         return Ok(());
@@ -83,7 +83,7 @@ fn plumb_once(plumb: &Path, depth: &str, target: &Path) -> Result<JobFigures> {
     })
 }
 
-/// Runs fio with one thread, whose processor time alone is counted, as plumb's is.
+/// Runs fio with one thread. Only the processor time of that thread counts, as for plumb.
 fn fio_once(depth: &str, more: &str, target: &Path) -> Result<JobFigures> {
     let fixed = "--thread --ioengine=io_uring --rw=randread --bs=4k --direct=1 --time_based";
     let own = format!("--iodepth={depth} --runtime={SECONDS} --cpus_allowed={PROCESSOR}");
@@ -103,7 +103,7 @@ fn line(name: &str, runs: &[JobFigures]) {
     );
 }
 
-/// The ratio of the medians, the interval of the pairs' ratios, and whether the bar is met.
+/// Prints the ratio of the medians, the interval of the pairs' ratios, and whether the limit is met.
 fn ratio(peer: &str, ours: &[JobFigures], theirs: &[JobFigures], bar: Option<Bar>) {
     let compared = |figure: fn(&JobFigures) -> f64| {
         let ratios: Vec<f64> =

@@ -1,5 +1,5 @@
-//! Places to read and write: a file in memory, a file on disk, and a compressed memory disk of our own, all
-//! full of noise and gone afterwards.
+//! Places to read and write: a file in memory, a file on disk, and an own compressed memory disk, all filled
+//! with noise and removed afterwards.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
@@ -11,16 +11,16 @@ use tempfile::TempDir;
 
 use crate::process;
 
-/// Where memory disks are asked for.
+/// Control directory of zram.
 const ZRAM_CONTROL: &str = "/sys/class/zram-control";
 
-/// A file of noise that goes with its directory.
+/// File of noise, removed with its directory.
 pub(super) struct NoiseFile {
     directory: TempDir,
 }
 
 impl NoiseFile {
-    /// `mib` of noise in a file below `parent`, on its medium.
+    /// Creates a file with `mib` MiB of noise in a directory below `parent`, written to the medium.
     pub(super) fn new(parent: &Path, mib: u64) -> Result<Self> {
         let directory = tempfile::tempdir_in(parent).context("making a directory for a test file")?;
         let this = Self { directory };
@@ -34,14 +34,14 @@ impl NoiseFile {
     }
 }
 
-/// A memory disk of our own.
+/// Own compressed memory disk.
 pub(super) struct Zram {
     number: u32,
 }
 
 impl Zram {
-    /// Makes a disk of `mib` full of noise; `None` with a reason on stdout where this kernel or user cannot
-    /// make one.
+    /// Creates a disk with `mib` MiB of noise. Prints a reason and returns `None` if this kernel or user
+    /// cannot create one.
     pub(super) fn new(mib: u64) -> Result<Option<Self>> {
         if !Path::new(ZRAM_CONTROL).exists()
             && !Command::new("modprobe").arg("zram").status().is_ok_and(|s| s.success())
@@ -81,13 +81,13 @@ impl Drop for Zram {
     }
 }
 
-/// A file system on a disk, unmounted when dropped.
+/// File system on a disk, unmounted on drop.
 pub(super) struct MountedDisk {
     at: TempDir,
 }
 
 impl MountedDisk {
-    /// Makes ext4 on `disk` and mounts it.
+    /// Creates ext4 on `disk` and mounts it.
     pub(super) fn ext4(disk: &Path) -> Result<Self> {
         let at = tempfile::tempdir().context("making a mount point")?;
         process::run(Command::new("mkfs.ext4").args(["-q", "-F"]).arg(disk))?;
@@ -108,7 +108,7 @@ impl Drop for MountedDisk {
     }
 }
 
-/// Writes noise, which neither compresses nor is answered from nothing, down to the medium.
+/// Writes incompressible noise to the medium, so that later reads reach it.
 fn fill(mut into: &File, mib: u64) -> Result<()> {
     let mut noise = File::open("/dev/urandom").context("opening /dev/urandom")?.take(mib << 20);
     io::copy(&mut noise, &mut into).context("writing noise")?;

@@ -1,11 +1,11 @@
-//! How long answers took, as histograms that can be put together.
+//! Latencies as histograms that can be added.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// How often each time was taken: upper bounds in nanoseconds, and how many answers there were.
+/// Number of answers by upper bound of the latency in nanoseconds.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Answers(BTreeMap<u64, u64>);
 
@@ -17,15 +17,15 @@ impl Answers {
         Ok(Self(parsed.collect::<Option<_>>().context("reading the histogram")?))
     }
 
-    /// Adds those of another run.
+    /// Adds the answers of another run.
     pub(super) fn add(&mut self, more: &Self) {
         for (bound, count) in &more.0 {
             *self.0.entry(*bound).or_default() += count;
         }
     }
 
-    /// How long they would have taken if each had taken one of `journeys` more, whichever. (The percentile of
-    /// a sum is not the sum of the percentiles: the slowest answers seldom have the slowest journeys.)
+    /// Returns the distribution with an independent one of `journeys` added to each latency. (The percentile
+    /// of a sum is not the sum of the percentiles: the slowest answers seldom have the slowest journeys.)
     pub(super) fn after(&self, journeys: &Self) -> Self {
         let mut sums = BTreeMap::new();
         for (answer, answers) in &self.0 {
@@ -36,7 +36,7 @@ impl Answers {
         Self(sums)
     }
 
-    /// Returns the time within which `share` of all came, in seconds.
+    /// Returns the latency that `share` of the answers do not exceed, in seconds.
     pub(super) fn percentile(&self, share: f64) -> f64 {
         let total: u64 = self.0.values().sum();
         let mut left = share * total as f64;

@@ -1,4 +1,4 @@
-//! The processors of this machine: kept awake, and watched for what others do on them.
+//! Processors of this machine: kept awake, and monitored for other activity.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -7,16 +7,16 @@ use anyhow::{Context, Result};
 
 use crate::running::RunningProcess;
 
-/// Loops that run wherever a processor would sleep, and make way for everything else at once.
+/// Idle-priority loops that run wherever a processor would sleep.
 ///
-/// A processor that sleeps is woken late, a virtual one when its hypervisor sees fit: by anything from 30 us
-/// to milliseconds, which differs from second to second and so cannot be subtracted.
+/// A sleeping processor wakes late, a virtual one at the discretion of its hypervisor: after 30 us to some
+/// milliseconds, which varies from second to second and so cannot be subtracted.
 pub(super) struct KeptAwake {
     _loops: Vec<RunningProcess>,
 }
 
 impl KeptAwake {
-    /// Keeps all of them awake until it is dropped.
+    /// Keeps all processors awake until it is dropped.
     pub(super) fn start() -> Result<Self> {
         let count = std::thread::available_parallelism().context("counting processors")?.get();
         let start = |_| {
@@ -28,19 +28,19 @@ impl KeptAwake {
     }
 }
 
-/// Time of the processors so far, in ticks.
+/// Processor time so far, in ticks.
 #[derive(Clone, Copy)]
 pub(super) struct Ticks {
     all: u64,
     stolen: u64,
-    /// By any program.
+    /// Time of all programs.
     busy: u64,
-    /// By this program and those that it has started and that have ended.
+    /// Time of this program and of its children that have ended.
     ours: u64,
 }
 
 impl Ticks {
-    /// Until now.
+    /// Reads the current times.
     pub(super) fn read() -> Result<Self> {
         let machine = fs::read_to_string("/proc/stat").context("reading /proc/stat")?;
         let first = machine.lines().next().context("/proc/stat is empty")?;
@@ -50,13 +50,13 @@ impl Ticks {
         };
         let all: u64 = spent.iter().sum();
         let process = fs::read_to_string("/proc/self/stat").context("reading /proc/self/stat")?;
-        // The name of the program, in parentheses, may have anything in it.
+        // The name of the program, in parentheses, may contain anything.
         let behind = process.rsplit(')').next().unwrap_or_default();
         let ours = behind.split_whitespace().skip(11).take(4).flat_map(str::parse::<u64>).sum();
         Ok(Self { all, stolen, busy: all - idle - waiting - stolen, ours })
     }
 
-    /// Returns what happened since `before`, in percent of all processors: by other programs, and by the
+    /// Returns the activity since `before`, in percent of all processors: of other programs, and of the
     /// hypervisor.
     pub(super) fn disturbance(self, before: Self) -> (f64, f64) {
         let percent = |ticks: u64| 100.0 * ticks as f64 / (self.all - before.all).max(1) as f64;
