@@ -1,10 +1,9 @@
-//! The smallest set of flushes which, put into the recording where writes had completed, leaves no state that
-//! fails.
+//! Smallest set of flushes that leaves no failing state when inserted into the recording.
 //!
-//! A flush that takes no time is put before an acknowledgement, or before any command, and only where
-//! something has completed since the flush before. A cut may leave then what it might before, or less; so a
-//! state that fails with more flushes fails with fewer too, and taking flushes away as long as none fails
-//! ends with a set of which none can be spared.
+//! A flush that takes no time is inserted before an acknowledgement, or before any command, but only where
+//! something has completed since the previous flush. Then a cut may leave the same states as before, or
+//! fewer. So a state that fails with more flushes also fails with fewer, and removing flushes as long as
+//! nothing fails ends with a minimal set.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,7 +20,7 @@ use crate::proof::Request;
 use crate::recording::{Command, CommandId, Event, Recording};
 use crate::session::RecordedWork;
 
-/// Returns the smallest set that was found, explored; `None` if no flushes help.
+/// Returns the smallest set found, verified by exploration; `None` if flushes do not help.
 pub(super) fn smallest(request: &Request<'_>, failures: &[Failure]) -> Result<Option<Change>> {
     let RecordedWork { recording, from, until, .. } = request.judge.recorded;
     let end = request.until(LOOK_MAX);
@@ -50,14 +49,14 @@ pub(super) fn smallest(request: &Request<'_>, failures: &[Failure]) -> Result<Op
 
 struct Search<'a> {
     request: &'a Request<'a>,
-    /// Choices that fail, each with the places of the flushes with which it was found.
+    /// Failing choices, each with the places of the flushes at that time.
     failing: Vec<(Choice, Vec<usize>)>,
     end: Nanos,
     error: Option<Error>,
 }
 
 impl Search<'_> {
-    /// Explores with flushes before these events; returns the result if everything was explored and nothing
+    /// Explores with flushes before these events. Returns the result if everything was explored and nothing
     /// fails.
     fn judged_with(&mut self, places: &[usize]) -> Option<JudgeResult> {
         let is_over = self.error.is_some() || self.request.is_over_at(self.end);
@@ -71,7 +70,7 @@ impl Search<'_> {
         judged.filter(|judged| judged.incomplete_because.is_none() && judged.counts.failing == 0)
     }
 
-    /// `None` if a state that is known to fail does so with these flushes, too.
+    /// Explores with flushes before these events; `None` if a state that is known to fail still does.
     fn explore(&mut self, places: &[usize]) -> Result<Option<JudgeResult>> {
         let changed = with_flushes(self.request.judge.recorded, places);
         let profile = self.request.profile();
@@ -84,7 +83,7 @@ impl Search<'_> {
             let event = event + added * places.iter().filter(|at| **at < event).count();
             match judge.outcome(&Choice { event, lost: choice.lost.clone() }) {
                 Ok(outcome) if outcome.class().is_some() => return Ok(None),
-                // With these flushes no cut leaves it there.
+                // With these flushes no cut leaves the state.
                 Err(error) if error.kind != ErrorKind::NoSuchState => return Err(error),
                 _ => {}
             }
@@ -98,7 +97,7 @@ impl Search<'_> {
     }
 }
 
-/// Returns the events just before which something has completed that no flush has covered since.
+/// Returns the events before which something has completed that no flush covers yet.
 fn places(recording: &Recording, work: Range<usize>, is_place: &dyn Fn(&Event) -> bool) -> Vec<usize> {
     let mut places = Vec::new();
     let mut is_uncovered = false;

@@ -1,5 +1,6 @@
-//! Exploration without any of the recorded flushes. All of them are left out together, since one alone may be
-//! spared because of the others; and only where every window that grows by that was explored whole.
+//! Exploration without any of the recorded flushes. They are left out together, since a single one may be
+//! redundant because of the others. The result counts only if every window enlarged by that was explored
+//! exhaustively.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -15,18 +16,18 @@ use crate::proof::Request;
 use crate::recording::Event;
 use crate::session::RecordedWork;
 
-/// Largest number of states that are enumerated to find out if all can be explored.
+/// Maximum number of states enumerated to find out whether all can be explored.
 const STATES_MAX: u64 = 10_000;
 
-/// Explores the recording without its flushes. Returns `None` if it has none, or too much would be at risk
-/// without them to explore it all.
+/// Explores the recording without its flushes. Returns `None` if it has none, or if too much would be at risk
+/// to explore everything.
 pub(super) fn explore_without_flushes(request: &Request<'_>) -> Result<Option<FlushesLeftOut>> {
     let (changed, flushes) = without_flushes(request.judge.recorded);
     let limits = request.judge.limits;
     let limits = Limits { states: STATES_MAX.min(limits.states), visits: 0, ..limits };
     let RecordedWork { recording, from, until, .. } = &changed;
     let explorer = Explorer { recording, from: *from, until: *until, limits, ..request.judge.explorer() };
-    // Nothing is checked for this.
+    // Enumerates without checking.
     let windows = explorer.explore(&mut |_| ControlFlow::Continue(()));
     if flushes == 0 || windows.iter().any(|window| window.coverage != Coverage::Exhaustive) {
         return Ok(None);
@@ -37,7 +38,7 @@ pub(super) fn explore_without_flushes(request: &Request<'_>) -> Result<Option<Fl
     Ok(Some(left).filter(|_| judged.is_exhaustive()))
 }
 
-/// Returns the recording without the flushes of the work, and how many they were.
+/// Returns the recording without the flushes of the work, and their number.
 fn without_flushes(recorded: &RecordedWork) -> (RecordedWork, u64) {
     let mut changed = (*recorded.recording).clone();
     let work = recorded.from..recorded.until;

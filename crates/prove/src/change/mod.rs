@@ -1,11 +1,11 @@
 //! Changes that prevent a failure: a sync call of the program, or a flush of the device. Each change is
-//! verified by exploring, and the two kinds are never mixed.
+//! verified by exploration, and the two kinds are never combined.
 //!
-//! - *Sync call*: the program runs again and makes that call; what is recorded then is explored. Preferred,
-//!   since it is what a program can do.
-//! - *Device flush*: a flush is put into the recording where the writes had completed; what a cut may leave
-//!   is then a part of what it might leave before.
-//! - *Flushes left out*: where nothing fails, what becomes of it without any of the recorded flushes.
+//! - *Sync call*: the program runs again with the call, and the new recording is explored. Preferred, since a
+//!   program can be changed that way.
+//! - *Device flush*: a flush is inserted into the recording where writes had completed. A cut may then leave
+//!   a subset of the earlier states.
+//! - *Flushes left out*: if nothing fails, the result without any of the recorded flushes.
 
 mod device_flush;
 mod left_out;

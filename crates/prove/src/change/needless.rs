@@ -1,9 +1,9 @@
-//! Sync calls that can go: for each the program runs again without it, as if it had succeeded, and what is
-//! recorded then is explored.
+//! Sync calls that can be removed: for each the program runs again without it, as if it had succeeded, and
+//! the new recording is explored.
 //!
-//! A call is needless if every state of the new recording was explored and none fails; on a file system that
-//! is mounted also of the recordings with writeback chosen, since without the sync another order of writeback
-//! is allowed. What goes by itself need not go together with others, which is tried, too.
+//! A call is needless if every state of the new recording was explored and none fails; on a mounted file
+//! system also those of recordings with chosen writeback, since without the sync other orders of writeback
+//! are permitted. Calls that can be removed individually need not be removable together, which is also tried.
 
 use plumb_block::Nanos;
 use plumb_report::document::ProofDocument;
@@ -16,19 +16,19 @@ use crate::recording::{Event, Recording};
 use crate::session::{Trace, record_traced};
 use crate::trace::SyncCall;
 
-/// Largest number of sync calls that are left out, one after the other.
+/// Maximum number of sync calls tried, one after another.
 const CALLS_MAX: usize = 64;
-/// Time limit of all new runs, in budgets of one exploration.
+/// Time limit of all new runs, as a multiple of the budget of one exploration.
 const BUDGETS: u64 = 3;
 
-/// Result of leaving calls out.
+/// Result of a run without certain calls.
 enum Trial {
     /// Every distinct state was explored, and none fails.
     Needless {
         explored: u64,
     },
     Needed,
-    /// The run could not be made so, or not all states were explored.
+    /// The run was not possible, or not all states were explored.
     Unknown,
 }
 
@@ -38,7 +38,7 @@ struct Search<'r, 'a> {
     until: Nanos,
 }
 
-/// Puts into the document which sync calls can go.
+/// Adds the removable sync calls to the document.
 pub(crate) fn put_needless(request: &Request<'_>, document: &mut ProofDocument) -> Result<()> {
     let (Some(again), recorded) = (request.again, request.judge.recorded) else { return Ok(()) };
     let until = request.until(request.budget.saturating_mul(BUDGETS));
@@ -98,7 +98,7 @@ impl Search<'_, '_> {
         self.request.is_over_at(self.until)
     }
 
-    /// Runs the program without these calls, in each way of writeback.
+    /// Runs the program without these calls, with each choice of writeback.
     fn without(&self, calls: &[SyncCall]) -> Result<Trial> {
         let judge = &self.request.judge;
         let names: Vec<String> = calls.iter().map(ToString::to_string).collect();
@@ -136,7 +136,7 @@ impl Search<'_, '_> {
     }
 }
 
-/// Counts the flushes that the drive was sent during a call.
+/// Returns the number of flushes sent to the drive during a call.
 fn flushes(recording: &Recording, began: Nanos, call: &SyncCall) -> u64 {
     let from = call.at.since(began);
     let during = from..=from.saturating_add(call.took);

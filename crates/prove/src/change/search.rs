@@ -1,5 +1,5 @@
-//! The search for changes: sync calls first, flushes of the device for what is left, or the flushes that may
-//! go.
+//! Search for changes: sync calls first, then device flushes for the remaining failures; without failures,
+//! the removable flushes.
 
 use plumb_report::document::ProofDocument;
 
@@ -8,7 +8,7 @@ use super::{device_flush, left_out, sync_call};
 use crate::error::Result;
 use crate::proof::Request;
 
-/// Puts into the document the changes that were found.
+/// Adds the changes found to the document.
 pub(crate) fn put_changes(request: &Request<'_>, document: &mut ProofDocument) -> Result<()> {
     if document.failures.is_empty() && request.judge.recorded.layout.is_some() {
         return Ok(());
@@ -25,7 +25,7 @@ pub(crate) fn put_changes(request: &Request<'_>, document: &mut ProofDocument) -
         }
     };
     let recorded = request.judge.recorded;
-    // Beneath a cache the drives are flushed as the cache needs it, and no program can change that. The POSIX
+    // Below a cache the drives are flushed as the cache needs it, which no program can change. The POSIX
     // model has no drive.
     let has_other_drive = recorded.cache.is_some() || recorded.layout.is_some();
     if let Err(why) = &found

@@ -1,18 +1,18 @@
-//! Settings of known programs on which it depends what survives a power cut: what a user of such a program
-//! can change, who cannot change its calls.
+//! Settings of known programs that affect what survives a power cut, for users who cannot change the calls of
+//! such a program.
 
 use plumb_report::document::proof::Failure;
 
 use crate::session::RecordedWork;
 
-/// A program that is known by the names of its files.
+/// Program identified by the names of its files.
 struct KnownProgram {
-    /// Any of these is in the name of a file that only this program makes.
+    /// Substrings, any of which occurs in the name of a file that only this program creates.
     files: &'static [&'static str],
     advice: &'static str,
 }
 
-/// The first that fits is named.
+/// Known programs. The first match is used.
 const KNOWN: [KnownProgram; 8] = [
     KnownProgram {
         files: &["global/pg_control", "pg_wal/"],
@@ -46,7 +46,8 @@ const KNOWN: [KnownProgram; 8] = [
     },
 ];
 
-/// Returns the advice for the program whose files these failures, or the calls of this work, name.
+/// Returns the advice for the program identified by the files in these failures, or in the calls of this
+/// work.
 pub(super) fn settings(failures: &[Failure], recorded: &RecordedWork) -> Option<String> {
     let parts =
         failures.iter().flat_map(|failure| failure.minimal.dropped.iter().chain(&failure.minimal.torn));

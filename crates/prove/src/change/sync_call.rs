@@ -1,12 +1,12 @@
-//! Sync calls that the program does not make: it runs again and the calls are made for it, which is recorded
-//! and explored.
+//! Sync calls that the program lacks: it runs again, the calls are made on its behalf, and the new recording
+//! is explored.
 //!
-//! A set of calls is a remedy only if no state fails with it, neither as the kernel writes back nor with
-//! writeback chosen. The likeliest call is tried alone, then all together, of which those that can be spared
-//! are left out; where all together do not help, each call and each pair is tried.
+//! A set of calls is a remedy only if no state fails with it, neither with the kernel's own writeback nor
+//! with chosen writeback. The most probable call is tried alone, then all together, from which redundant ones
+//! are removed. If all together do not help, each call and each pair is tried.
 //!
-//! A program under strace(1) is slower, and may order its writes otherwise. It was under strace when it was
-//! recorded first, too, so that what is gone was removed by the calls.
+//! A program under strace(1) is slower, and may order its writes differently. The first recording was made
+//! under strace as well, so the calls are what removed the failures.
 
 use plumb_block::{Nanos, in_one_line};
 use plumb_report::document::proof::{Change, ChangeKind, Writeback};
@@ -18,15 +18,15 @@ use crate::proof::{Again, Request, plans};
 use crate::session::{Trace, record_traced};
 use crate::trace::Injection;
 
-/// Maximum number of sync calls that are tried.
+/// Maximum number of sync calls tried.
 const CANDIDATES_MAX: usize = 8;
-/// Maximum number of sets of them that are tried.
+/// Maximum number of sets of them tried.
 const TRIALS_MAX: usize = 24;
 
 /// Result of a search: a change, or the reason why there is none.
 pub(super) type SearchResult = std::result::Result<Change, String>;
 
-/// Looks for the smallest set of sync calls with which no state fails. Remarks go to `notes`.
+/// Searches for the smallest set of sync calls with which no state fails. Remarks are added to `notes`.
 pub(super) fn smallest(request: &Request<'_>, how: &Again, notes: &mut Vec<String>) -> Result<SearchResult> {
     let missing = &request.judge.recorded.missing_syncs;
     let candidates = &missing[..missing.len().min(CANDIDATES_MAX)];
@@ -40,14 +40,14 @@ pub(super) fn smallest(request: &Request<'_>, how: &Again, notes: &mut Vec<Strin
     Ok(found.ok_or_else(|| search.failure_reason()))
 }
 
-/// Search among the sync calls that a program lacks, by their numbers.
+/// Search among the missing sync calls of a program, by index.
 struct Search<'s, 'r> {
     request: &'s Request<'r>,
     how: &'s Again,
     candidates: &'s [Injection],
     until: Nanos,
     trials: usize,
-    /// Number of states that fail with the best set, of those explored, and its words.
+    /// Best set so far: its number of failing states, the number explored, and its description.
     best: Option<(u64, u64, String)>,
     notes: &'s mut Vec<String>,
 }
@@ -57,7 +57,7 @@ impl Search<'_, '_> {
         if let Some(change) = self.remedy(&[0])? {
             return Ok(Some(change));
         }
-        // The unlikeliest come first, to be left out first.
+        // The least probable come first, since the first are removed first.
         let all: Vec<usize> = (0..self.candidates.len()).rev().collect();
         if all.len() > 1 && self.explore_with(&all, self.how.writeback)?.is_some() {
             let (mut needed, mut failed) = (all.clone(), None);
@@ -103,7 +103,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Returns these calls as a change if no state fails with them, whenever the kernel writes back.
+    /// Returns these calls as a change if no state fails with them, under any writeback.
     fn remedy(&mut self, some: &[usize]) -> Result<Option<Change>> {
         let Some(mut explored) = self.explore_with(some, self.how.writeback)? else { return Ok(None) };
         let file_system = self.request.judge.file_system;
@@ -118,12 +118,12 @@ impl Search<'_, '_> {
         Ok(Some(verified(ChangeKind::SyncCall, self.description(some), explored)))
     }
 
-    /// Runs the program with these calls made for it. Returns how many states were explored if none fails.
+    /// Runs the program with these additional calls. Returns the number of explored states if none fails.
     fn explore_with(&mut self, some: &[usize], writeback: Option<Writeback>) -> Result<Option<u64>> {
         if self.is_over() {
             return Ok(None);
         }
-        // A set that helps is tried once for each way of writeback.
+        // A set that helps is tried once more for each choice of writeback.
         self.trials += usize::from(writeback == self.how.writeback);
         let (judge, what) = (&self.request.judge, self.description(some));
         let doing = trying(&what);
@@ -160,7 +160,7 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
-    /// Returns the sentence on what was tried in vain.
+    /// Returns the sentence about unsuccessful attempts.
     fn failure_reason(&self) -> String {
         let end = if self.is_over() { ", and the time for it was used up" } else { "" };
         match &self.best {

@@ -1,4 +1,4 @@
-//! The run directory of a proof: the recording, the results of checks, what was found, and the page.
+//! Run directory of a proof: the recording, the results of checks, the document, and the page.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -16,35 +16,35 @@ use crate::session::RecordedWork;
 const RECORDING: &str = "recording";
 const CHECKS: &str = "checks.jsonl";
 
-/// The run directory of a proof, or nothing where none is kept.
+/// Run directory of a proof, if there is one.
 #[derive(Default)]
 pub struct ProofRun {
     kept: Option<RunFiles>,
-    /// Results of the further recordings of the run that is resumed.
+    /// Results of the further recordings of a resumed run.
     pub(super) earlier: Vec<RecordingResult>,
 }
 
 struct RunFiles {
     directory: RunDirectory,
     first: KeptRecording,
-    /// Receives what could not be kept, while the run goes on.
+    /// Receiver of messages about write errors during the run.
     say: fn(&str),
 }
 
 impl ProofRun {
-    /// Checks that a run can be kept there, as far as that can be said before anything is done.
+    /// Checks, before anything is done, whether the run directory can be used.
     ///
     /// # Errors
-    /// A usage error if it cannot be.
+    /// A usage error if it cannot.
     pub fn check(out: &Out) -> Result<()> {
         Ok(RunDirectory::check(out)?)
     }
 
-    /// Makes the directory and keeps the recording in it, unless `resumes` is set: the recording is there
-    /// then, and the run goes on with the results of the checks that were made.
+    /// Creates the directory with the recording. With `resumes` the recording is already there, and the run
+    /// continues with the existing results of checks.
     ///
     /// # Errors
-    /// If it cannot be written. Nothing is left behind then.
+    /// If the directory cannot be written. It is removed then.
     pub fn begin(
         out: &Out,
         manifest: &Manifest,
@@ -69,17 +69,17 @@ impl ProofRun {
         Ok(Self { kept: Some(RunFiles { directory, first: first.clone(), say }), earlier })
     }
 
-    /// Returns where it is; `None` if nothing is kept.
+    /// Returns the path of the run directory; `None` if there is none.
     pub fn path(&self) -> Option<&Path> {
         self.kept.as_ref().map(|kept| kept.directory.path())
     }
 
-    /// Returns the file for the results of checks.
+    /// Returns the path of the file for the results of checks.
     pub fn checks(&self) -> Option<PathBuf> {
         Some(self.path()?.join(CHECKS))
     }
 
-    /// Keeps what was found until now, for whoever finds the run after plumb was killed.
+    /// Writes the interim document, which remains if plumb is killed.
     pub(super) fn keep(&self, interim: &ProofDocument) {
         let Some(RunFiles { directory, say, .. }) = &self.kept else { return };
         if let Err(error) = directory.write_result(interim) {
@@ -87,7 +87,7 @@ impl ProofRun {
         }
     }
 
-    /// Keeps a further recording in which a state fails, with what belongs to the first.
+    /// Writes a further recording with a failing state, with the facts of the first one.
     pub(super) fn keep_further(&self, number: u64, recorded: &RecordedWork) {
         let Some(RunFiles { directory, first, say }) = &self.kept else { return };
         let further = KeptRecording { recorded: recorded.clone(), ..first.clone() };
@@ -96,15 +96,15 @@ impl ProofRun {
         }
     }
 
-    /// Returns the further recording with this number, if it was kept.
+    /// Returns the further recording with this number, if it was stored.
     pub(super) fn kept_further(&self, number: u64) -> Option<RecordedWork> {
         KeptRecording::open(&recording_of(self.path()?, number)).ok().map(|kept| kept.recorded)
     }
 
-    /// Keeps the result and the page.
+    /// Writes the document and the page.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If they cannot be written.
     pub fn finish(self, document: &ProofDocument, ended_at: String) -> Result<()> {
         let reason = document.incomplete_because.clone();
         let directory = self.kept.map(|kept| kept.directory);
@@ -112,7 +112,7 @@ impl ProofRun {
     }
 }
 
-/// Returns the file of the recording with this number in a run directory: 0 is the first.
+/// Returns the path of the recording with this number in a run directory; 0 is the first.
 pub fn recording_of(run: &Path, number: u64) -> PathBuf {
     match number {
         0 => run.join(RECORDING),
@@ -120,7 +120,7 @@ pub fn recording_of(run: &Path, number: u64) -> PathBuf {
     }
 }
 
-/// Returns the results of the further recordings of a run that was interrupted.
+/// Returns the results of the further recordings of an interrupted run.
 fn recordings_of(run: &Path) -> Vec<RecordingResult> {
     match RunContents::open(run) {
         Ok(Some(RunContents::Proof(document))) => document.recordings,

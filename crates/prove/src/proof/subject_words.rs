@@ -1,4 +1,4 @@
-//! A subject as it was typed: one of plumb's own, or lines for the shell.
+//! Subject as the user named it: a built-in one, or shell lines.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
 use crate::subject::{AckBy, CheckBy, Program, Programs, Subject, User, named};
 
-/// A subject as it was typed.
+/// Subject as the user named it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SubjectWords {
-    /// Subject of plumb's own, by name.
+    /// Built-in subject, by name.
     BuiltIn(String),
     /// Programs.
     Command {
@@ -27,7 +27,7 @@ pub enum SubjectWords {
         /// Command that checks the result; `None` for the comparison with the moments of the work.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         check: Option<String>,
-        /// Command that recovers what a cut has left before it is checked.
+        /// Command that recovers the state after a cut before the check.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         recover: Option<String>,
         /// Command whose output is compared; `None` for the files themselves.
@@ -35,7 +35,7 @@ pub enum SubjectWords {
         read: Option<String>,
         /// Way in which the work acknowledges.
         ack: String,
-        /// User as whom the commands run; `None` for the user who runs plumb.
+        /// User who runs the commands; `None` for the user who runs plumb.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         user: Option<String>,
     },
@@ -45,7 +45,7 @@ impl SubjectWords {
     /// Checks that the subject can be recorded and judged on this file system.
     ///
     /// # Errors
-    /// A usage error if it lacks a checker that is needed there, or acknowledges in another way.
+    /// A usage error if it lacks a necessary checker, or acknowledges in an unsuitable way.
     pub fn check(&self, file_system: FileSystem) -> Result<()> {
         let Self::Command { check, ack, .. } = self else { return Ok(()) };
         let is_by_file = ack == AckBy::ControlFile.name();
@@ -62,10 +62,10 @@ impl SubjectWords {
         Err(Error::usage(format!("{why}: name a checker with --check")))
     }
 
-    /// Returns the subject. Its programs may take so long each, and are killed at a `stop`.
+    /// Returns the subject. Each of its programs has the time limit `timeout`, and is killed by `stop`.
     ///
     /// # Errors
-    /// A usage error if there is none.
+    /// A usage error if the subject does not exist.
     pub fn subject(&self, timeout: Nanos, stop: &Arc<AtomicBool>) -> Result<Arc<dyn Subject>> {
         match self {
             Self::BuiltIn(name) => named(name),
@@ -87,8 +87,8 @@ impl SubjectWords {
         }
     }
 
-    /// Returns the program that does the work in a process of its own, which can be traced; `None` if it
-    /// cannot be.
+    /// Returns the program that does the work in a separate process, which can be traced; `None` if there is
+    /// none.
     pub fn program(&self) -> Option<Program> {
         match self {
             Self::BuiltIn(name) => named(name).ok()?.program().or_else(|| {
@@ -99,7 +99,7 @@ impl SubjectWords {
                     shell_word(name)
                 )))
             }),
-            // Acknowledgements that come in another way cannot be distinguished from the output of strace.
+            // Other channels of acknowledgements cannot be distinguished from the output of strace.
             Self::Command { run, ack, user, .. } if ack == AckBy::ControlFile.name() => {
                 let user = user.as_deref().map(User::named).transpose().ok()?;
                 Some(Program { user, ..Program::acknowledging(run.clone()) })
@@ -109,8 +109,8 @@ impl SubjectWords {
     }
 }
 
-/// Returns a line for the shell whose program is named from the current directory (`./x.sh`), with the whole
-/// path of that: programs start elsewhere. Any other line stays as it is.
+/// Returns a shell line whose program has a path relative to the current directory (`./x.sh`), with its
+/// absolute path, since programs start elsewhere. Other lines stay as they are.
 pub fn from_here(line: &str) -> String {
     let (program, rest) = line.split_at(line.find(char::is_whitespace).unwrap_or(line.len()));
     let is_from_here = program.starts_with("./") || program.starts_with("../");
@@ -118,8 +118,8 @@ pub fn from_here(line: &str) -> String {
     found.map_or_else(|| line.to_owned(), |path| shell_word(&path.display().to_string()) + rest)
 }
 
-/// Returns the files of the programs that these lines for the shell name, and those that they name from the
-/// root: other words are names in the directory where the program starts.
+/// Returns the files of the programs in these shell lines, and those named by absolute paths. Other words are
+/// relative to the directory in which the program starts.
 pub fn files_of<'a>(lines: impl IntoIterator<Item = &'a String>) -> Vec<PathBuf> {
     let words = lines.into_iter().flat_map(|line| {
         let words = line.split_whitespace().enumerate();

@@ -1,4 +1,4 @@
-//! The contents of blocks, each kept once.
+//! Contents of blocks, each stored once.
 
 use std::collections::HashMap;
 
@@ -6,13 +6,13 @@ use plumb_block::Bytes;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
-/// Content of a logical block, as a number: equal numbers are equal bytes. The number means something only
-/// with the [`Contents`] that gave it.
+/// Content of a logical block, as a number: equal numbers mean equal bytes. The number is valid only with the
+/// [`Contents`] that assigned it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Content(pub u32);
 
 impl Content {
-    /// Zeroes: what a block holds before it was ever written.
+    /// Zeroes, which a block holds before its first write.
     pub const ZEROES: Self = Self(0);
 }
 
@@ -20,21 +20,21 @@ impl Content {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contents {
     block: usize,
-    /// The first half of the SHA-256 of each.
+    /// First half of the SHA-256 of each content.
     known: HashMap<[u8; 16], Content>,
-    /// Contents after [`Content::ZEROES`], one after the other.
+    /// Contents after [`Content::ZEROES`], concatenated.
     bytes: Vec<u8>,
     zeroes: Vec<u8>,
 }
 
 impl Contents {
-    /// Creates contents that hold only zeroes, of blocks of this size.
+    /// Creates a store for blocks of this size that holds only zeroes.
     pub fn new(logical_block: Bytes) -> Self {
         let block = logical_block.0 as usize;
         Self { block, known: HashMap::new(), bytes: Vec::new(), zeroes: vec![0; block] }
     }
 
-    /// Returns the number of these bytes, which are one block.
+    /// Returns the number of these bytes, which must be one block.
     pub fn number(&mut self, bytes: &[u8]) -> Content {
         if bytes == self.zeroes {
             return Content::ZEROES;
@@ -49,23 +49,23 @@ impl Contents {
         content
     }
 
-    /// Returns the bytes of a content; zeroes if it is none of these.
+    /// Returns the bytes of a content; zeroes for an unknown one.
     pub fn bytes(&self, content: Content) -> &[u8] {
         let start = (content.0 as usize).checked_sub(1).map(|index| index * self.block);
         start.and_then(|start| self.bytes.get(start..start + self.block)).unwrap_or(&self.zeroes)
     }
 
-    /// Returns how many there are, zeroes among them.
+    /// Returns the number of contents, including zeroes.
     pub fn len(&self) -> usize {
         self.bytes.len() / self.block + 1
     }
 
-    /// Returns true if there are none but zeroes.
+    /// Returns true if there are only zeroes.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Returns the bytes of all but zeroes, in the order of their numbers.
+    /// Returns the bytes of all contents except zeroes, in the order of their numbers.
     pub(super) fn all_bytes(&self) -> &[u8] {
         &self.bytes
     }

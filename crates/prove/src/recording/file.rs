@@ -1,8 +1,8 @@
-//! A recording in a file, to be kept, sent, and explored elsewhere.
+//! Recording in a file, to be stored, sent, and explored elsewhere.
 //!
-//! The first line is a JSON object: `schema`, `size` and `logical_block` in bytes, `further_drives`, and how
-//! many `commands`, `events` and `contents` follow. Then one line of JSON for each command, one for each
-//! event, the bytes of the contents, and the SHA-256 of all that.
+//! The first line is a JSON object: `schema`, `size` and `logical_block` in bytes, `further_drives`, and the
+//! numbers of `commands`, `events` and `contents` that follow. Then one line of JSON for each command, one
+//! for each event, the bytes of the contents, and the SHA-256 of all that.
 
 use std::io::{self, Read, Write};
 
@@ -28,7 +28,7 @@ struct Head {
     contents: usize,
 }
 
-/// Hashes what passes.
+/// Writer that hashes everything written.
 struct HashingWriter<W> {
     inner: W,
     context: Context,
@@ -46,7 +46,7 @@ impl<W: Write> Write for HashingWriter<W> {
     }
 }
 
-/// Remainder of a file, and the number of lines that were read.
+/// Rest of a file, and the number of lines read.
 struct Lines<'a> {
     rest: &'a [u8],
     line: usize,
@@ -67,7 +67,7 @@ impl Lines<'_> {
 }
 
 impl Recording {
-    /// Writes all of it.
+    /// Writes the recording.
     ///
     /// # Errors
     /// Those of `out`.
@@ -102,10 +102,10 @@ impl Recording {
         Ok(digest)
     }
 
-    /// Reads what [`save`](Self::save) wrote.
+    /// Reads a recording that [`save`](Self::save) wrote.
     ///
     /// # Errors
-    /// If `from` cannot be read, or holds something else, less or more.
+    /// If `from` cannot be read, or holds anything else.
     pub fn load(mut from: impl Read) -> Result<Self> {
         let mut bytes = Vec::new();
         from.read_to_end(&mut bytes).map_err(cannot("read the recording"))?;

@@ -1,14 +1,15 @@
 //! Logs of the kernel's dm-log-writes target (drivers/md/dm-log-writes.c), read as recordings and written
 //! from them.
+//! from them.
 //!
 //! ```text
 //!   block 0          magic, version, number of entries (u64), size of a block (u32), all little-endian
 //!   for each entry   a block with first block, number of blocks, flags, length of a mark (u64), and the mark
 //!                    the data of a write, in blocks
 //! ```
-//! The kernel logs a write when a flush after it has completed, or when it had FUA and has completed itself.
-//! A mark is logged at once. So an entry stands where what it says is durable, and which requests were in
-//! flight together is not known.
+//! The kernel logs a write when a flush after it has completed, or on completion if it had FUA. A mark is
+//! logged at once. So the position of an entry tells when it became durable, and the log does not show which
+//! requests were in flight together.
 
 use std::io::{self, ErrorKind, Read, Write};
 
@@ -24,16 +25,16 @@ const FUA: u64 = 1 << 1;
 const DISCARD: u64 = 1 << 2;
 const MARK: u64 = 1 << 3;
 const METADATA: u64 = 1 << 4;
-/// Length of what precedes a mark in its block.
+/// Length of the header before a mark in its block.
 const ENTRY: usize = 32;
-/// Most blocks of zeroes or data that are read or written at once.
+/// Maximum number of blocks of zeroes or data read or written at once.
 const BLOCKS_MAX: usize = 256;
-/// Last mark of a log.
+/// Final mark of a log.
 const END: &str = "dm-log-writes-end";
-/// Marks at which a work begins: of xfstests, and of plumb.
+/// Marks that begin the work: of xfstests, and of plumb.
 const BEGINNINGS: [&str; 2] = ["mkfs", "the work begins"];
 
-/// Recording that a log holds.
+/// Recording read from a log.
 pub(crate) struct LogContents {
     pub(crate) recording: Recording,
     /// Event at which the work begins.
@@ -59,7 +60,7 @@ impl Entry {
         self.flags & flag != 0
     }
 
-    /// Returns what is wrong with the entry in a log of blocks of this size, if anything is.
+    /// Returns the problem of the entry in a log with blocks of this size, if there is one.
     fn problem(self, block: usize) -> Option<&'static str> {
         let Self { range, flags, mark_length } = self;
         let is_empty = range.nlb == 0;
@@ -87,7 +88,7 @@ impl Recording {
     /// Reads a log. The device was blank before, or held `base`, which is as long as the device.
     ///
     /// # Errors
-    /// If `log` is damaged or is no log, and if something cannot be read.
+    /// If `log` is damaged or not a log, or something cannot be read.
     pub(crate) fn from_log_writes(mut log: impl Read, base: Option<&mut dyn Read>) -> Result<LogContents> {
         let mut head = [0; 28];
         log.read_exact(&mut head).map_err(|error| cut_off(&error, "its first block"))?;
@@ -143,7 +144,7 @@ impl Recording {
         Ok(LogContents { from: from.unwrap_or(0), recording })
     }
 
-    /// Puts down that the device held `base` from the beginning.
+    /// Records that the device held `base` from the beginning.
     fn begin_with(&mut self, base: &mut dyn Read, block: usize) -> Result<()> {
         let mut chunk = Vec::new();
         loop {
@@ -167,7 +168,7 @@ impl Recording {
         Ok(())
     }
 
-    /// Puts a mark down; one that is a number acknowledges.
+    /// Records a mark. A number acknowledges.
     fn marked(&mut self, at: Nanos, mark: &str) -> std::result::Result<(), String> {
         let Ok(number) = mark.trim().parse::<u64>() else {
             self.happened(at, Event::Marked(mark.to_owned()));
@@ -184,7 +185,7 @@ impl Recording {
         Ok(())
     }
 
-    /// Puts down what an entry says.
+    /// Records an entry.
     fn logged(&mut self, at: Nanos, entry: Entry, data: &[u8]) {
         if entry.has(FLUSH) {
             self.done(at, Op::Flush, LbaRange::EMPTY, &[]);
@@ -200,9 +201,9 @@ impl Recording {
         self.happened(at, Event::Completed(id));
     }
 
-    /// Writes the first `until` events of the recording of a drive as a log: all that completed, in the order
-    /// of completion, but a write that completed while a flush was in flight stands behind that flush. The
-    /// kernel writes a log in the same way, except that it lets FUA overtake.
+    /// Writes the first `until` events of the recording of a drive as a log: all completed commands in the
+    /// order of completion, except that a write which completed while a flush was in flight follows that
+    /// flush. The kernel writes logs in the same way, except that it lets FUA overtake.
     ///
     /// # Errors
     /// Those of `out`.
@@ -210,11 +211,11 @@ impl Recording {
         self.write_log(&self.log_items(until), &mut out).map_err(cannot("write the log"))
     }
 
-    /// Returns what a log of the first `until` events holds, in its order.
+    /// Returns the items of a log of the first `until` events, in order.
     fn log_items(&self, until: usize) -> Vec<LogItem> {
         let mut items = Vec::new();
         let mut flushes: Vec<CommandId> = Vec::new();
-        // Writes, each with the flushes behind which it stands.
+        // Writes, each with the flushes that it must follow.
         let mut deferred: Vec<(CommandId, Vec<CommandId>)> = Vec::new();
         for (_, event) in self.events.iter().take(until) {
             let command = |id: CommandId| &self.commands[id.0 as usize];
@@ -230,7 +231,7 @@ impl Recording {
                     items.extend(due.map(|(id, _)| LogItem::Command(id)));
                 }
                 Event::Completed(id) if flushes.is_empty() || command(id).op.is_fua() => {
-                    // An older version of a block must not come behind it.
+                    // An older version of a block must not follow a newer one.
                     let range = command(id).range;
                     let older = deferred.extract_if(.., |(id, _)| command(*id).range.overlaps(range));
                     items.extend(older.map(|(id, _)| LogItem::Command(id)));
@@ -285,7 +286,7 @@ impl Recording {
     }
 }
 
-/// Part of a log that is to be written.
+/// Item of a log to write.
 enum LogItem {
     Command(CommandId),
     Mark(String),
@@ -304,7 +305,7 @@ fn cut_off(error: &io::Error, what: &str) -> Error {
     }
 }
 
-/// Returns the error for a file that is not a whole log.
+/// Returns the error for a file that is not a complete log.
 fn damaged(why: &str) -> Error {
     Error::usage(format!(
         "it is not a log of dm-log-writes, or it is damaged ({why}): expected the whole log device, from its first block, \

@@ -1,4 +1,4 @@
-//! Commands that a device was given, its answers, and what an application acknowledged meanwhile, in one
+//! Commands sent to a device, their completions, and the acknowledgements of an application meanwhile, in one
 //! order.
 
 mod contents;
@@ -14,7 +14,7 @@ pub(crate) use recorder::bytes_of;
 use plumb_block::{Bytes, LbaRange, Nanos, Op};
 use serde::{Deserialize, Serialize};
 
-/// The place of a command in [`Recording::commands`].
+/// Index of a command in [`Recording::commands`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CommandId(pub u32);
 
@@ -22,73 +22,72 @@ pub struct CommandId(pub u32);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
-    /// The device was handed a command.
+    /// A command was submitted to the device.
     Submitted(CommandId),
     /// The device completed the command.
     Completed(CommandId),
-    /// The command failed, or the device gave no answer.
+    /// The command failed, or the device did not answer.
     Failed(CommandId),
-    /// The command became durable by itself, without a flush: by a sync call of a file system that is
-    /// modelled.
+    /// The command became durable without a flush, by a sync call in a modelled file system.
     Persisted(CommandId),
-    /// The application said that what it calls by this number is done: from here on it must survive.
+    /// The application acknowledged what this number stands for: from here on it must survive.
     Acknowledged(u64),
-    /// Something worth knowing when: the application was started, a system call returned.
+    /// Event for orientation: the application was started, a system call returned.
     Marked(String),
 }
 
-/// A write, discard or flush. Reads are not recorded: they change nothing.
+/// Write, discard or flush. Reads are not recorded, since they change nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
     /// Operation of the command.
     pub op: Op,
-    /// Where; without blocks for a flush.
+    /// Range of blocks; empty for a flush.
     pub range: LbaRange,
-    /// Content that each block of a write is to hold; empty for other commands.
+    /// Content of each block of a write; empty for other commands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contents: Vec<Content>,
     /// First command of a group that survives or is lost as a whole, such as the two entries of a rename;
-    /// `None` for a command on its own. The first command of a group names itself.
+    /// `None` for a single command. The first command of a group names itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<CommandId>,
-    /// Earlier groups, by their first commands, that survive wherever this command does.
+    /// Earlier groups, by their first commands, that survive whenever this command does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<CommandId>,
 }
 
 impl Command {
-    /// Creates a command that survives or is lost by itself.
+    /// Creates a command that survives or is lost independently.
     pub const fn new(op: Op, range: LbaRange, contents: Vec<Content>) -> Self {
         Self { op, range, contents, group: None, needs: Vec::new() }
     }
 
-    /// Returns the content that the command leaves in block `lba`, which is one of its own.
+    /// Returns the content that the command leaves in block `lba`, which must be in its range.
     pub fn content(&self, lba: u64) -> Content {
         let index = lba.checked_sub(self.range.lba.0).and_then(|index| usize::try_from(index).ok());
         index.and_then(|index| self.contents.get(index)).copied().unwrap_or_default()
     }
 }
 
-/// All that a device, or several, was asked since it was blank.
+/// Commands and events of a device, or of several, since it was blank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recording {
     /// Capacity of the device.
     pub size: Bytes,
-    /// The size of a logical block.
+    /// Size of a logical block.
     pub logical_block: Bytes,
-    /// The first blocks of all drives but the first, where it is several that lie one behind the other and
-    /// lose their power together. A flush is of the drive in which its range begins, and of no other.
+    /// First block of each drive after the first, if the device consists of several drives that lose their
+    /// power together. A flush applies only to the drive in which its range begins.
     pub further_drives: Vec<u64>,
-    /// The commands, in the order in which they were submitted.
+    /// Commands in the order of submission.
     pub commands: Vec<Command>,
     /// Events, with their times by the recorder's clock.
     pub events: Vec<(Nanos, Event)>,
-    /// Contents with which blocks were written.
+    /// Contents of written blocks.
     pub contents: Contents,
 }
 
 impl Recording {
-    /// Creates the recording of a blank device: all zeroes, and no commands yet.
+    /// Creates the recording of a blank device: all zeroes, without commands.
     pub fn of_blank(size: Bytes, logical_block: Bytes) -> Self {
         Self {
             size: size.round_down(logical_block),
@@ -100,12 +99,12 @@ impl Recording {
         }
     }
 
-    /// Returns the index of the drive to which this block belongs, from 0.
+    /// Returns the index of the drive to which a block belongs, from 0.
     pub fn drive_of(&self, lba: u64) -> usize {
         self.further_drives.partition_point(|first| *first <= lba)
     }
 
-    /// Puts a command down as submitted now. `bytes` are those of a write, whole blocks.
+    /// Records the submission of a command. `bytes` are those of a write, in whole blocks.
     pub fn submit(&mut self, at: Nanos, op: Op, range: LbaRange, bytes: &[u8]) -> CommandId {
         let blocks = bytes.chunks_exact(self.logical_block.0 as usize);
         let contents = blocks.map(|block| self.contents.number(block)).collect();
@@ -115,12 +114,12 @@ impl Recording {
         id
     }
 
-    /// Returns the command that stands for the group of a command; the command itself if it has none.
+    /// Returns the first command of the command's group, which is the command itself without a group.
     pub fn leader(&self, id: CommandId) -> CommandId {
         self.commands[id.0 as usize].group.unwrap_or(id)
     }
 
-    /// Puts down what happened now.
+    /// Records an event.
     pub fn happened(&mut self, at: Nanos, event: Event) {
         self.events.push((at, event));
     }

@@ -1,4 +1,4 @@
-//! A device that records the commands that pass through it, and their answers.
+//! Device that records the commands passing through it, and their completions.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -12,64 +12,63 @@ use plumb_block::{
 
 use super::{CommandId, Event, Recording};
 
-/// A recording in progress, and the device through which it is taken.
+/// Recording in progress, and the device that takes it.
 ///
-/// A command is recorded before the device beneath receives it, and a completion before the client does. In
-/// the recording a command is therefore in flight for at least as long as at the device, and a cut of the
-/// recording has at least the outcomes of a real one.
+/// A command is recorded before the device below receives it, and a completion before the client does. So in
+/// the recording a command is in flight for at least as long as at the device, and a cut of the recording has
+/// at least the outcomes of a real one.
 #[derive(Clone)]
 pub struct Recorder {
     recording: Arc<Mutex<Recording>>,
     clock: Arc<dyn Clock>,
-    /// How long a command is in flight at least.
+    /// Minimum time that a command is in flight.
     in_flight_min: Nanos,
 }
 
 impl Recorder {
-    /// Creates a recorder of a blank device with these properties.
+    /// Creates a recorder for a blank device with these properties.
     pub fn of_blank(info: &DeviceInfo, clock: Arc<dyn Clock>) -> Self {
         Self::continuing(Recording::of_blank(info.size, info.logical_block), clock)
     }
 
-    /// Returns a recorder that continues a recording: of a device that holds what is visible after that.
+    /// Creates a recorder that continues a recording. Its device holds what is visible at the end of that.
     pub fn continuing(recording: Recording, clock: Arc<dyn Clock>) -> Self {
         Self { recording: Arc::new(Mutex::new(recording)), clock, in_flight_min: Nanos(0) }
     }
 
     /// Keeps each command in flight for at least `in_flight_min`. A device that answers at once would hide
-    /// what a file system sends side by side. By the real clock only.
+    /// concurrency of the file system. Works with a real clock only.
     #[must_use]
     pub fn with_in_flight_min(self, in_flight_min: Nanos) -> Self {
         Self { in_flight_min, ..self }
     }
 
-    /// Records several drives, the further ones of which begin at these blocks.
+    /// Records several drives, the further ones beginning at these blocks.
     #[must_use]
     pub fn with_further_drives(self, further_drives: Vec<u64>) -> Self {
         self.lock().further_drives = further_drives;
         self
     }
 
-    /// Returns the device through which `inner`, which is blank, is recorded.
+    /// Returns the device that records `inner`, which must be blank.
     pub fn device(&self, inner: Arc<dyn Device>) -> Arc<dyn Device> {
         Arc::new(RecorderState { inner, recorder: self.clone() })
     }
 
-    /// Puts down what happened now, after everything that was put down before, and how many events there are
-    /// then.
+    /// Records an event after all earlier ones. Returns the number of events.
     pub fn happened(&self, event: Event) -> usize {
         let mut recording = self.lock();
         recording.happened(self.clock.now(), event);
         recording.events.len()
     }
 
-    /// Returns what was recorded until now.
+    /// Returns the recording so far.
     pub fn recording(&self) -> Recording {
         self.lock().clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Recording> {
-        // Each change is one push, so a panic elsewhere leaves nothing half-done.
+        // Each change is a single push, so a panic elsewhere leaves no partial change.
         self.recording.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -103,19 +102,19 @@ struct RecordedQueue {
     inner: Box<dyn Queue>,
     device: Arc<dyn Device>,
     recorder: Recorder,
-    /// By our own tag, since those of the submitter may come twice.
+    /// Requests in flight by own tags, since the submitter may use a tag twice.
     in_flight: HashMap<Tag, InFlight>,
-    /// Completions that the device returned before their time.
+    /// Completions that the device returned before their minimum time.
     held: Vec<Completion>,
     next: u64,
 }
 
 #[derive(Clone, Copy)]
 struct InFlight {
-    /// The tag of the submitter.
+    /// Tag of the submitter.
     asked: Tag,
     command: Option<CommandId>,
-    /// Before this it is not answered.
+    /// Time before which the request does not complete.
     until: Nanos,
 }
 
@@ -124,7 +123,8 @@ impl Queue for RecordedQueue {
         let bytes = bytes_of(&self.device.info(), &request);
         let (own, asked) = (Tag(self.next), request.tag);
         request.tag = own;
-        // The lock is held until the device has the request, so that one it does not take can be taken back.
+        // The lock is held until the device has accepted the request, so that the record of a refused one can
+        // be removed.
         let mut recording = self.recorder.lock();
         let (op, range) = (request.op, request.range);
         let now = self.recorder.clock.now();
@@ -180,13 +180,13 @@ impl Queue for RecordedQueue {
     }
 
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
-        // No descriptor tells of the time: such a queue is polled again and again.
+        // There is no descriptor for the minimum time, so such a queue must be polled.
         self.inner.wake_fd().filter(|_| self.recorder.in_flight_min == Nanos(0))
     }
 }
 
-/// Returns the bytes of a write, none for another command that changes something; `None` for a read, and for
-/// what cannot be done and is refused by the device.
+/// Returns the bytes of a write, or none for another command that changes blocks. Returns `None` for a read,
+/// and for an invalid request, which the device refuses.
 pub(crate) fn bytes_of(info: &DeviceInfo, request: &Request) -> Option<Vec<u8>> {
     let length = || info.length_of(request.range).0 as usize;
     match (request.op, &request.payload) {

@@ -1,4 +1,4 @@
-//! Acknowledgements on their way into the recording.
+//! Path of acknowledgements into the recording.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,7 +15,7 @@ pub(super) struct Acknowledgements {
     numbers: Mutex<Numbers>,
 }
 
-/// Numbers that an application acknowledged. After something wrong nothing counts any more.
+/// Numbers that an application has acknowledged. After an error further numbers do not count.
 #[derive(Debug, Default)]
 pub(crate) struct Numbers {
     last: Option<u64>,
@@ -23,7 +23,7 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// Checks a line. Returns its number if it is above the last one.
+    /// Checks a line. Returns its number if that is above the last one.
     pub(crate) fn accept(&mut self, line: &std::result::Result<u64, String>) -> Option<u64> {
         if self.problem.is_some() {
             return None;
@@ -45,7 +45,7 @@ impl Numbers {
         self.last
     }
 
-    /// Returns the error for what was wrong with an acknowledgement, if anything was.
+    /// Returns the error about an invalid acknowledgement, if there was one.
     pub(crate) fn problem(&self) -> Option<Error> {
         Some(Error::failed("the acknowledgements", self.problem.as_ref()?))
     }
@@ -56,7 +56,7 @@ impl Acknowledgements {
         Self { recorder, numbers: Mutex::default() }
     }
 
-    /// Records the acknowledgement in a line, unless there is none or its number does not rise.
+    /// Records the acknowledgement in a line, unless its number does not increase.
     pub(super) fn record(&self, line: &std::result::Result<u64, String>) {
         let mut numbers = self.lock();
         if let Some(number) = numbers.accept(line) {
@@ -64,8 +64,8 @@ impl Acknowledgements {
         }
     }
 
-    /// Returns the file through which a program acknowledges. Each write(2) holds whole lines; what is wrong
-    /// fails with EINVAL.
+    /// Returns the file through which a program acknowledges. Each write(2) must hold whole lines. An invalid
+    /// one fails with EINVAL.
     pub(super) fn control_file(self: &Arc<Self>) -> ControlFile {
         let own = Arc::clone(self);
         ControlFile(Arc::new(move |bytes| {
@@ -79,7 +79,7 @@ impl Acknowledgements {
         self.lock().last
     }
 
-    /// Returns the error for what was wrong with an acknowledgement, if anything was.
+    /// Returns the error about an invalid acknowledgement, if there was one.
     pub(super) fn problem(&self) -> Option<Error> {
         self.lock().problem()
     }

@@ -1,7 +1,7 @@
-//! The drive that is recorded, and the block device that it is.
+//! Recorded drive, and its block device.
 //!
-//! Where the kernel has ublk, that hands on what the block layer sends as it is: FUA as FUA, and a write
-//! beside a flush. Else it is FUSE and a loop device, where FUA arrives as a write and a flush behind it.
+//! With ublk, requests arrive as the block layer sends them: FUA as FUA, and writes concurrent with a flush.
+//! Without, FUSE and a loop device are used, where FUA arrives as a write followed by a flush.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::file_system::FileSystemOptions;
 use crate::recording::{Recorder, Recording};
 use crate::state_device::StateDevice;
 
-/// Minimum time that each command is in flight: as on a slow flash drive, so that commands sent side by side
-/// are recorded so.
+/// Minimum time that each command is in flight: that of a slow flash drive, so that concurrent commands are
+/// recorded as concurrent.
 pub(crate) const IN_FLIGHT_MIN: Nanos = Nanos::micros(200);
 
-/// A drive in memory that is recorded, or several.
+/// Recorded drive in memory, or several.
 pub(super) struct Drive {
     pub(super) recorder: Recorder,
     device: Arc<dyn Device>,
@@ -35,13 +35,13 @@ pub(super) struct AttachedDrives(Vec<AttachedDrive>);
 
 /// Drive attached as a block device.
 struct AttachedDrive {
-    /// Beside ublk it is there for the control file alone.
+    /// Loop attachment; with ublk it only provides the control file.
     by_loop: Attachment,
     by_ublk: Option<UblkDevice>,
 }
 
 impl Drive {
-    /// Creates a blank drive of `size`, the further drives behind that, and the log of the cache.
+    /// Creates a blank drive of `size`, followed by the further drives and the log of the cache.
     pub(super) fn blank(
         size: Bytes,
         logical_block: Bytes,
@@ -60,8 +60,7 @@ impl Drive {
         Self { recorder, device, cache, options: options.clone(), began }
     }
 
-    /// Attaches all, or a cache that is made on it, with a control file if that says what to do with what is
-    /// written to it.
+    /// Attaches all drives, or a cache created on the drive, with a control file if `control` is given.
     pub(super) fn attach(&self, mut control: Option<ControlFile>) -> Result<AttachedDrives> {
         let drive = Arc::clone(&self.device);
         let device = self.cache.map_or(Ok(drive), |cache| cache.create(&self.device, Time::real()))?;
@@ -106,7 +105,7 @@ impl AttachedDrives {
         self.0.iter().map(|drive| drive.path().to_owned()).collect()
     }
 
-    /// Returns the kind of attachment in the words of a report.
+    /// Returns the kind of attachment for reports.
     pub(super) fn by(&self) -> &'static str {
         if self.0[0].by_ublk.is_some() {
             return "ublk";
@@ -119,7 +118,7 @@ impl AttachedDrives {
         self.0[0].by_loop.control_file().unwrap_or_default()
     }
 
-    /// Flushes all, and takes them away.
+    /// Flushes and detaches all drives.
     pub(super) fn detach(&mut self) -> Result<()> {
         self.0.iter_mut().try_for_each(AttachedDrive::detach)
     }
@@ -130,7 +129,7 @@ pub(super) fn blank(size: Bytes, logical_block: Bytes, clock: &Arc<RealClock>) -
     Arc::new(StateDevice::new(recording, Arc::clone(clock) as Arc<dyn Clock>))
 }
 
-/// Attaches a device through FUSE and loop under a name that no other has.
+/// Attaches a device through FUSE and loop under a unique name.
 pub(crate) fn attach(device: Arc<dyn Device>, what: &str, options: &AttachOptions) -> Result<Attachment> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let name = format!("{what}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));

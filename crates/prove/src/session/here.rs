@@ -1,4 +1,4 @@
-//! Check whether this machine can record, made before anything is created.
+//! Check of the requirements of a recording on this machine, before anything is created.
 
 use std::fs::OpenOptions;
 
@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 /// Maximum space that a mount point and the records of an attachment take.
 const FREE_MIN: Bytes = Bytes::kib(64);
 
-/// Checks that everything that a recording needs is there.
+/// Checks the requirements of a recording.
 ///
 /// # Errors
-/// [`NotMeasured`](crate::ErrorKind::NotMeasured), with what to do.
+/// [`NotMeasured`](crate::ErrorKind::NotMeasured), with the remedy.
 pub(super) fn check(options: &RecordOptions) -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         return Err(missing("only root can attach and mount", "run it with sudo"));
@@ -46,10 +46,11 @@ pub(super) fn check(options: &RecordOptions) -> Result<()> {
     Ok(())
 }
 
-/// Lets what this process mounts be gone with it, however it ends. To be called before anything is mounted.
+/// Makes the mounts of this process disappear with it, however it ends. Must be called before anything is
+/// mounted.
 ///
 /// # Errors
-/// If that may not be done here.
+/// If that is not permitted here.
 pub fn private_mounts() -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         // Steps that need root report that themselves.

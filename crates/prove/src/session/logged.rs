@@ -1,4 +1,4 @@
-//! A work recorded by the kernel's dm-log-writes target, on a drive of any machine.
+//! Work recorded by the kernel's dm-log-writes target, on a drive of any machine.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -27,10 +27,10 @@ pub fn read_log(log: &Path, base: Option<&Path>, is_silent: bool) -> Result<Reco
 }
 
 /// Reads a recording from a log. Its device was blank before, or held `base`. Marks that are numbers
-/// acknowledge; `is_silent` says that no acknowledgement is needed.
+/// acknowledge. With `is_silent` no acknowledgement is needed.
 ///
 /// # Errors
-/// If `log` is damaged or is no log, and if something cannot be read.
+/// If `log` is damaged or not a log, or something cannot be read.
 pub fn logged(log: impl Read, base: Option<&mut dyn Read>, is_silent: bool) -> Result<RecordedWork> {
     let LogContents { recording, from } = Recording::from_log_writes(log, base)?;
     let until = recording.events.len();

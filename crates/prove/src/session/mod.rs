@@ -1,14 +1,15 @@
-//! A subject recorded: on a blank drive in memory, attached as a block device, with a file system on it.
+//! Recording of a subject: on a blank drive in memory, attached as a block device, with a file system on it.
 //!
 //! ```text
 //!   subject ─► file system ─► /dev/loopN or /dev/ublkbN ─► serve ─► [write-back cache] ─► Recorder ─► drive in memory
 //! ```
-//! With a cache the drive is two: that which is cached, and behind it that of the log. mkfs and what the
-//! subject sets up are recorded, but no cut happens before the subject's work begins, nor after it has ended:
-//! what unmounting writes is not judged.
+//! With a cache there are two drives: the backing device, and behind it that of the log. mkfs and the set-up
+//! of the subject are recorded, but cuts happen only between the beginning and the end of the subject's work:
+//! writes of the unmount are not judged.
 //!
-//! Everything that goes through the mount is done by a thread with descriptors of its own
-//! ([`plumb_linux::isolated_thread`]): it waits for this very process, which could not be killed otherwise.
+//! All access through the mount is from a thread with separate descriptors
+//! ([`plumb_linux::isolated_thread`]), since it waits for this very process, which otherwise could not be
+//! killed.
 
 mod acknowledged;
 mod drive;

@@ -1,4 +1,4 @@
-//! A work recorded by its system calls alone, in a directory of this machine, for the POSIX model.
+//! Recording of a work from its system calls alone, in a directory of this machine, for the POSIX model.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -20,14 +20,14 @@ use crate::posix::{Follower, Model, Promises, Trail, Unwritten};
 use crate::subject::{AckBy, Subject};
 use crate::trace::{TraceOptions, TracedCalls, Tracer};
 
-/// Size of the blocks of a directory in which a program is traced where it is.
+/// Block size for a directory in which a program is traced in place.
 const BLOCK: Bytes = Bytes::kib(4);
 
-/// Gets ready to trace one program that works in a directory as it is, and to record what it does there, in
-/// about `limit` of memory at most.
+/// Prepares to trace one program that works in an existing directory, and to record its operations there, in
+/// at most about `limit` of memory.
 ///
 /// # Errors
-/// If strace is missing, or the directory cannot be read or holds more than the limit.
+/// If strace is missing, or the directory cannot be read or exceeds the limit.
 pub(crate) fn follow(root: &Path, limit: Bytes) -> Result<Tracer> {
     let root = root.canonicalize().map_err(cannot(format!("find {}", root.display())))?;
     let (promises, model) = (Promises::Elsewhere(Box::new(|| None)), Model::new(BLOCK, Unwritten::Zeroes));
@@ -36,8 +36,8 @@ pub(crate) fn follow(root: &Path, limit: Bytes) -> Result<Tracer> {
     Tracer::with(&root, options)
 }
 
-/// Returns the calls of a program that has ended, and its work if that was [followed](follow). Its end is an
-/// acknowledgement if it `ended_well`.
+/// Returns the calls of a program that has ended, and its work if that was [followed](follow). Its end counts
+/// as an acknowledgement if it `ended_well`.
 ///
 /// # Errors
 /// If the trace cannot be read.
@@ -52,7 +52,7 @@ pub(crate) fn followed(tracer: Tracer, ended_well: bool) -> Result<(TracedCalls,
 ///
 /// # Errors
 /// If nothing could be recorded. A program that fails after an acknowledgement, or a `stop` during the work,
-/// is not an error: what was recorded until then is returned.
+/// is not an error: the recording so far is returned.
 pub(super) fn record_system_calls(
     subject: &dyn Subject,
     options: &RecordOptions,

@@ -1,11 +1,11 @@
-//! The power of a drive that is being recorded, which another process may cut: `plumb prove cut NAME`.
+//! Power of a drive that is being recorded. Another process may cut it: `plumb prove cut NAME`.
 //!
 //! ```text
 //!   plumb prove app --name db ── program ── requests, acknowledgements ─► recording
 //!        ▲                          ✕ killed                                 │ mark
 //!   plumb prove cut db ─────────────┴────────────────────────────────────────┘
 //! ```
-//! The cut is an event of the recording. What the program sends after it does not count.
+//! The cut is an event of the recording. Later requests of the program do not count.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,12 +34,12 @@ pub struct PowerSwitch {
 
 #[derive(Default)]
 enum Power {
-    /// No program runs.
+    /// No program is running.
     #[default]
     Off,
-    /// Recorder that takes the mark; `None` if whoever follows the system calls does.
+    /// Recorder for the mark; `None` if the follower of the system calls records it.
     On(Option<Recorder>),
-    /// Event of the mark; `None` if whoever follows the system calls knows it.
+    /// Event of the mark; `None` if the follower of the system calls has it.
     Cut(Option<usize>),
 }
 
@@ -50,12 +50,12 @@ impl std::fmt::Debug for PowerSwitch {
 }
 
 impl PowerSwitch {
-    /// Turns the power on, as the program starts.
+    /// Turns the power on when the program starts.
     pub(super) fn begin(&self, recorder: Option<Recorder>) {
         *self.lock() = Power::On(recorder);
     }
 
-    /// Turns the power off, as the program has ended. Returns the event of the cut if the recorder has one.
+    /// Turns the power off when the program has ended. Returns the event of the cut if the recorder has one.
     pub(super) fn end(&self) -> Option<usize> {
         match std::mem::take(&mut *self.lock()) {
             Power::Cut(event) => event,
@@ -68,7 +68,7 @@ impl PowerSwitch {
         self.flag().load(Ordering::Acquire)
     }
 
-    /// Returns the flag that is set once the power was cut, which ends the program.
+    /// Returns the flag that is set by the cut and ends the program.
     pub(super) const fn flag(&self) -> &AtomicBool {
         &self.is_cut
     }
@@ -95,7 +95,7 @@ impl PowerSwitch {
     }
 }
 
-/// Order that a recording takes.
+/// Order to a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "kebab-case")]
 pub enum ProofOrder {
@@ -103,17 +103,17 @@ pub enum ProofOrder {
     Cut,
 }
 
-/// Recording that takes orders under a name until it is dropped.
+/// Recording that accepts orders under a name until it is dropped.
 pub struct NamedRecording {
     ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<(), ServiceError>>>,
 }
 
 impl NamedRecording {
-    /// Lets `power` be cut by this name, which is unique in `directory`.
+    /// Makes `power` accept cuts under this name, which is unique in `directory`.
     ///
     /// # Errors
-    /// If the name cannot be used, or is in use.
+    /// If the name is invalid, or in use.
     pub fn begin(directory: &Path, name: &str, power: &Arc<PowerSwitch>) -> Result<Self, ServiceError> {
         let failed = |source| ServiceError::Control { path: directory.to_owned(), source };
         registry::make(directory).map_err(failed)?;
@@ -128,7 +128,7 @@ impl NamedRecording {
             ublk: None,
         };
         let controls = PowerControls(Arc::clone(power));
-        // Orders go to the power alone: nothing of the drive is exported.
+        // Orders concern the power alone, so no export of the drive is needed.
         let device = blank(Bytes::kib(4), Bytes::kib(4), &Arc::new(RealClock::start()));
         let service = Service::open(options, |_| {
             Ok(ServiceDevice { device, description: "a recording".to_owned(), controls })
@@ -147,7 +147,7 @@ impl NamedRecording {
 impl Drop for NamedRecording {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Release);
-        // Without exports nothing can fail that somebody would miss.
+        // Without exports a failure of the server has no effect.
         drop(self.thread.take().map(JoinHandle::join));
     }
 }

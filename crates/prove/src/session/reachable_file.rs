@@ -1,4 +1,4 @@
-//! The control file at a path that every user can reach.
+//! Control file at a path that every user can reach.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -8,15 +8,15 @@ use rustix::mount::{UnmountFlags, mount_bind, unmount};
 use crate::error::{Error, Result, cannot};
 use crate::mount_point::MountPoint;
 
-/// A file that is mounted a second time, in a directory of its own. Dropping it unmounts it.
+/// File mounted a second time, in a directory of its own. Dropping it unmounts it.
 pub(super) struct ReachableFile {
     path: PathBuf,
     directory: Option<MountPoint>,
 }
 
 impl ReachableFile {
-    /// Mounts `file` in a directory beneath `directory` that every user can reach. To be called where threads
-    /// apart see the mount.
+    /// Mounts `file` in a directory below `directory` that every user can reach. Must be called where
+    /// isolated threads see the mount.
     pub(super) fn new(file: &Path, directory: &Path) -> Result<Self> {
         let scratch = MountPoint::scratch(directory)?;
         let path = scratch.path().join("acknowledge");
@@ -25,19 +25,19 @@ impl ReachableFile {
         Ok(Self { path, directory: Some(scratch) })
     }
 
-    /// Returns where it is.
+    /// Returns the path of the second mount.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Unmounts it and removes its directory.
+    /// Unmounts the file and removes its directory.
     pub(super) fn close(mut self) -> Result<()> {
         self.unmount();
         self.directory.take().map_or(Ok(()), MountPoint::close)
     }
 
     fn unmount(&self) {
-        // Somebody may still have it open.
+        // The file may still be open.
         unmount(&self.path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW).unwrap_or_default();
         fs::remove_file(&self.path).unwrap_or_default();
     }
@@ -51,7 +51,7 @@ impl Drop for ReachableFile {
     }
 }
 
-/// Adds to the error of a program that names the control file how a program reaches it.
+/// Adds a hint on access to the control file to an error of a program that names it.
 pub(super) fn with_hint(error: Error, control: &Path) -> Error {
     let what = error.to_string();
     if !what.contains(&*control.to_string_lossy()) {

@@ -1,4 +1,4 @@
-//! A recorded work: the options by which it was recorded, and all that is kept of it.
+//! Recorded work, and the options of the recording.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,29 +22,29 @@ use crate::trace::{Injection, SyncCall};
 /// Options of a recording.
 #[derive(Debug, Clone)]
 pub struct RecordOptions {
-    /// Capacity of the drive. Only blocks that are written take memory. Without a drive, the most memory that
-    /// the recording takes.
+    /// Capacity of the drive. Only written blocks take memory. Without a drive, the memory limit of the
+    /// recording.
     pub size: Bytes,
-    /// Logical block of the drive, 512 to 4096 bytes, which never tears. ext4 writes its superblock of 1024
-    /// bytes in place, so that a drive which tears it leaves a file system that no kernel mounts, whatever a
-    /// program does.
+    /// Logical block of the drive, 512 to 4096 bytes, which never tears. ext4 overwrites its superblock of
+    /// 1024 bytes, so a drive that tears it leaves a file system that no kernel mounts, whatever a program
+    /// does.
     pub logical_block: Bytes,
     /// File system on the drive.
     pub file_system: FileSystem,
-    /// Options with which it is made and mounted.
+    /// Options to create and mount it.
     pub file_system_options: FileSystemOptions,
-    /// Existing directory in which the mount point and the files of the recording are made.
+    /// Existing directory for the mount point and the files of the recording.
     pub directory: PathBuf,
     /// Time limit of each program.
     pub timeout: Nanos,
     /// Write-back cache between the file system and the drive.
     pub cache: Option<CacheOnOneDrive>,
-    /// Switch by which the power is cut while the program runs; `None` if nobody has it.
+    /// Switch that cuts the power while the program runs, if there is one.
     pub power: Option<Arc<PowerSwitch>>,
 }
 
 impl RecordOptions {
-    /// Checks that the options fit together, and drives of these profiles.
+    /// Checks that the options fit together, and fit drives with these profiles.
     ///
     /// # Errors
     /// A usage error that names the option.
@@ -82,53 +82,53 @@ impl RecordOptions {
 /// Recorded work of a subject.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RecordedWork {
-    /// Commands that the drive received since it was blank, and the acknowledgements. The rest is saved
-    /// without it.
+    /// Commands that the drive received since it was blank, and the acknowledgements. Saved separately from
+    /// the rest.
     #[serde(skip, default = "no_recording")]
     pub recording: Arc<Recording>,
-    /// Event at which the work begins: everything before it is durable.
+    /// Event at which the work begins. Everything before it is durable.
     pub from: usize,
-    /// Event at which the work has ended.
+    /// Event at which the work ended.
     pub until: usize,
-    /// True if the power was cut on request as the work ended, and no cut happens before that.
+    /// True if the power was cut on request at the end of the work, and no earlier cut is explored.
     #[serde(default)]
     pub is_cut: bool,
     /// Facts about the recording for the report.
     pub facts: RecordingFacts,
-    /// Zero of the recorder's clock, since 1970, to convert other clocks.
+    /// Time since 1970 of the recorder's zero, to convert other clocks.
     #[serde(with = "system_time")]
     pub began: Nanos,
-    /// Reason why the work ended early; what was recorded until then counts.
+    /// Reason why the work ended early. The recording until then counts.
     pub ended_because: Option<String>,
-    /// System calls of the work that change or sync something, by the recorder's clock, if they were traced.
+    /// System calls of the work that change or sync something, by the recorder's clock, if traced.
     pub calls: Vec<TimelineItem>,
     /// Reason why the system calls were not traced.
     pub untraced_because: Option<String>,
     /// Write-back cache of the recording, which recovers each state.
     pub cache: Option<CacheOnOneDrive>,
-    /// Options of the file system, with which each state is mounted.
+    /// Options of the file system, used to mount each state.
     #[serde(default)]
     pub file_system_options: FileSystemOptions,
-    /// Sync calls that the work lacked when it acknowledged, the likeliest to matter first.
+    /// Sync calls that the work lacked at an acknowledgement, those most likely to matter first.
     #[serde(skip)]
     pub missing_syncs: Vec<Injection>,
-    /// Sync calls of the work, in the order in which they returned, if they were traced in this run.
+    /// Sync calls of the work, in the order of their returns, if traced in this run.
     #[serde(skip)]
     pub sync_calls: Vec<SyncCall>,
-    /// Numbers of the sync calls of the work after which it changes something, from 1.
+    /// Numbers, from 1, of the sync calls of the work that are followed by changes.
     #[serde(default)]
     pub syncs: Vec<u64>,
-    /// Meaning of the blocks where the work was recorded by its system calls; `None` for a drive.
+    /// Meaning of the blocks of a work recorded from system calls; `None` for a drive.
     #[serde(default)]
     pub layout: Option<Layout>,
-    /// Moments of the work, which its states are compared with where there is no checker; `None` if its calls
-    /// were not followed. They are saved apart.
+    /// Moments of the work, for the comparison with its states if there is no checker; `None` if its calls
+    /// were not followed. Saved separately.
     #[serde(skip)]
     pub moments: Option<Arc<Moments>>,
-    /// Reasons why something that the work did is not in the recording.
+    /// Reasons why some operations of the work are missing from the recording.
     #[serde(default)]
     pub unseen: Vec<String>,
-    /// Ways to write of which only a part is in the recording.
+    /// Ways to write that are only partly recorded.
     #[serde(default)]
     pub seen_in_part: Vec<String>,
     /// Remarks for the report.
@@ -137,7 +137,7 @@ pub struct RecordedWork {
 }
 
 impl RecordedWork {
-    /// Returns a recording of which the events of this range are the work, and nothing else is known.
+    /// Creates a recording whose work are the events of this range, without further facts.
     pub(crate) fn new(recording: Recording, from: usize, until: usize) -> Self {
         Self {
             facts: facts(&recording, from, until),
@@ -162,7 +162,7 @@ impl RecordedWork {
         }
     }
 
-    /// Returns when the power was cut, in words, if that was requested.
+    /// Describes the time of a requested power cut; `None` without one.
     pub fn cut_after(&self) -> Option<String> {
         let events = self.is_cut.then(|| &self.recording.events[..self.until])?;
         let at = events.last().map_or(0.0, |(at, _)| at.as_secs_f64());
@@ -178,7 +178,7 @@ impl RecordedWork {
         Some(if after.is_empty() { "the start".to_owned() } else { after.join(" and ") })
     }
 
-    /// Takes the system calls of the work, which was recorded on a drive, for its moments.
+    /// Adds the moments from the system calls of a work that was recorded on a drive.
     pub(crate) fn with_trail(mut self, trail: Trail) -> Self {
         let Trail { recording, layout, from, until, unseen, seen_in_part, notes, .. } = trail;
         self.moments = Some(Arc::new(Moments::new(Arc::new(recording), layout, from..until)));
@@ -188,7 +188,7 @@ impl RecordedWork {
         self
     }
 
-    /// Reads the moments from the recording itself, if it is one of system calls.
+    /// Adds the moments from the recording itself, if it is one of system calls.
     pub(crate) fn with_moments(mut self) -> Self {
         if let Some(layout) = &self.layout {
             let work = self.from..self.until;
@@ -198,7 +198,7 @@ impl RecordedWork {
     }
 }
 
-/// Times since 1970 as serde writes those of the standard library.
+/// Serialisation of times since 1970, in the format of serde for the standard library.
 mod system_time {
     use super::{Deserialize as _, Duration, Nanos, Serialize as _, SystemTime};
 
@@ -216,7 +216,7 @@ fn no_recording() -> Arc<Recording> {
     Arc::new(Recording::of_blank(Bytes(0), Bytes(512)))
 }
 
-/// Counts what happened during the work.
+/// Counts the operations during the work.
 fn facts(recording: &Recording, from: usize, until: usize) -> RecordingFacts {
     let mut facts = RecordingFacts {
         seconds: recording.events.last().map_or(0.0, |(at, _)| at.as_secs_f64()),

@@ -1,4 +1,4 @@
-//! The recording of a work, from the blank drive to what unmounting leaves.
+//! Recording of a work, from the blank drive to the unmount.
 
 use std::fs::File;
 use std::io;
@@ -25,20 +25,19 @@ use crate::recording::Event;
 use crate::subject::{Lines, Program, Subject};
 use crate::trace::{TracedCalls, Tracer};
 
-/// Size of the blocks of which the moments of a work consist.
+/// Block size of the moments of a work.
 const MOMENT_BLOCK: Bytes = Bytes::kib(4);
 
-/// Records the work of `subject` on a blank drive in memory, or over a cache on one.
+/// Records the work of `subject` on a blank drive in memory, or on a cache.
 ///
 /// # Errors
-/// If nothing could be recorded; nothing is left behind then. A subject that fails in its work after an
-/// acknowledgement, or a
-/// `stop` during the work, is not an error: what was recorded until then is returned.
+/// If nothing could be recorded; everything created is removed then. A subject that fails in its work after
+/// an acknowledgement, or a `stop` during the work, is not an error: the recording so far is returned.
 pub fn record(subject: &dyn Subject, options: &RecordOptions, stop: &AtomicBool) -> Result<RecordedWork> {
     work_recorded(subject, options, None, stop).map(|(recorded, _)| recorded)
 }
 
-/// Records the work, under strace(1) if a trace is given. Returns the system calls as well.
+/// Records the work, under strace(1) if a trace is given. Also returns the system calls.
 pub(super) fn work_recorded(
     subject: &dyn Subject,
     options: &RecordOptions,
@@ -104,10 +103,10 @@ struct Steps<'a> {
 
 /// Result of the steps.
 struct WorkResult {
-    /// Events at which the work begins and has ended.
+    /// Events at which the work begins and ends.
     from: usize,
     until: usize,
-    /// True if it ended because the power was cut on request.
+    /// True if a requested power cut ended the work.
     is_cut: bool,
     /// Reason why the work ended early.
     ended_because: Option<String>,
@@ -160,12 +159,12 @@ impl Steps<'_> {
         let ended = tracer.map(Tracer::finish_followed).transpose()?;
         let (traced, follower) = ended.unwrap_or_default();
         let trail = follower.map(|follower| follower.finish(by_exit));
-        // A program that was told of its wrong acknowledgement has failed for that.
+        // A program whose wrong acknowledgement was refused has failed for that reason.
         let left = || self.trace.as_ref().and_then(|trace| trace.left_running(&traced));
         let failed = self.acknowledgements.problem().or(worked.err()).or_else(left);
         let failed = failed.filter(|_| cut.is_none());
         let ended_because = match failed {
-            // The first call of all starts the program.
+            // The very first call starts the program.
             Some(error) if self.trace.is_some() && traced.calls.is_empty() => {
                 let what = format!("its system calls cannot be traced: {error}");
                 return Err(Error::new(ErrorKind::NotTraced, what));
@@ -178,7 +177,7 @@ impl Steps<'_> {
         Ok(WorkResult { from, until, is_cut: cut.is_some(), ended_because, by_exit, traced, trail })
     }
 
-    /// Returns a follower of the system calls of the program, for what it makes visible.
+    /// Returns a follower of the system calls of the program, which records the files that it makes visible.
     fn follower(&self, place: &Path) -> Result<Follower> {
         let acknowledgements = Arc::clone(self.acknowledgements);
         let promises = Promises::Elsewhere(Box::new(move || acknowledgements.last()));
@@ -187,7 +186,7 @@ impl Steps<'_> {
         Ok(follower.with_power(self.options.power.clone()))
     }
 
-    /// Does the work, by `program` if there is one.
+    /// Runs the work, by `program` if there is one.
     fn work(&self, place: &Path, control: &Path, program: Option<Program>) -> Result<()> {
         let Some(program) = program else {
             return self.subject.work(place, &mut |number| self.acknowledgements.record(&Ok(number)));
@@ -203,10 +202,10 @@ impl Steps<'_> {
         worked
     }
 
-    /// Makes everything that was written so far durable.
+    /// Makes everything written so far durable.
     fn sync(&self, mounted: &MountedFileSystem) -> io::Result<()> {
         mounted.sync()?;
-        // A file system without anything dirty sends no flush.
+        // A file system without dirty data sends no flush.
         let mut devices = self.devices.iter();
         devices.try_for_each(|device| File::options().write(true).open(device)?.sync_all())
     }

@@ -1,5 +1,5 @@
-//! Self-test of whether this machine records side by side what is sent side by side: made with a drive of its
-//! own before the recording that counts.
+//! Self-test of whether this machine records concurrent requests as concurrent. It runs on a separate drive
+//! before the recording.
 
 use std::collections::HashSet;
 use std::fs::OpenOptions;
@@ -17,14 +17,14 @@ use crate::error::{Result, cannot};
 use crate::file_system::FileSystemOptions;
 use crate::recording::{Event, Recording};
 
-/// Number of writes that are to be in flight at once.
+/// Number of concurrent writes.
 const WRITES: usize = 8;
-/// How often it is tried: threads may be late on a busy machine.
+/// Number of attempts: threads may be late on a busy machine.
 const ROUNDS: usize = 100;
 const LENGTH: Bytes = Bytes::kib(4);
 
-/// Returns why requests may have been recorded one after the other; `None` if writes at once and a flush
-/// beside them were seen.
+/// Returns the reason why requests may have been recorded one at a time; `None` if concurrent writes and a
+/// concurrent flush were observed.
 pub(super) fn serialised_because() -> Result<Option<String>> {
     let drive = Drive::blank(Bytes::mib(1), LENGTH, &FileSystemOptions::default(), None);
     let mut attachment = drive.attach(None)?;
@@ -42,11 +42,11 @@ pub(super) fn serialised_because() -> Result<Option<String>> {
     )))
 }
 
-/// The most that was in flight together.
+/// Maximum numbers of requests in flight.
 #[derive(Debug, PartialEq, Eq)]
 struct InFlightPeak {
     writes: usize,
-    /// Writes, when a flush was submitted.
+    /// Writes in flight when a flush was submitted.
     beside_flush: usize,
 }
 
@@ -85,7 +85,7 @@ fn write_and_flush(path: &Path) -> io::Result<()> {
                 scope.spawn(move || -> io::Result<()> {
                     let buffer = pool.take(LENGTH);
                     let mut outcome = Ok(());
-                    // Whoever failed comes to the barrier all the same: the others wait for it.
+                    // A failed thread still comes to the barrier, since the others wait for it.
                     for _ in 0..ROUNDS {
                         start.wait();
                         let bytes = buffer.as_deref().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The work of a program under strace(1).
+//! Work of a program under strace(1).
 
 use std::path::Path;
 use std::process::Command;
@@ -8,26 +8,26 @@ use crate::posix::Follower;
 use crate::subject::{Program, left_running, shown};
 use crate::trace::{Injection, SyncCall, TraceOptions, TracedCalls, Tracer, Writeback};
 
-/// A program of which strace(1) reports the system calls, the sync calls to make for it, and the writeback
-/// that plumb does.
+/// Program whose system calls strace(1) reports, the sync calls to make on its behalf, and the chosen
+/// writeback.
 #[derive(Clone, Copy)]
 pub(crate) struct Trace<'a> {
     pub(crate) program: &'a Program,
     pub(crate) injections: &'a [Injection],
-    /// Sync calls that are not made, and succeed.
+    /// Sync calls that are skipped and reported as successful.
     pub(crate) left_out: &'a [SyncCall],
-    /// `None`: the kernel writes back when it likes.
+    /// Choice of writeback; `None` for the kernel's own.
     pub(crate) writeback: Option<Writeback>,
 }
 
 impl<'a> Trace<'a> {
-    /// Returns the trace of a program that runs as it is.
+    /// Returns the trace of an unchanged program.
     pub(crate) const fn new(program: &'a Program) -> Self {
         Self { program, injections: &[], left_out: &[], writeback: None }
     }
 
-    /// Starts a tracer for the work at a place, which hands each call to `follower`. With `is_modelled` the
-    /// sync calls go to the follower alone.
+    /// Starts a tracer for the work at a place, which passes each call to `follower`. With `is_modelled` the
+    /// additional sync calls are only reported to the follower.
     pub(super) fn begin(
         &self,
         place: &Path,
@@ -41,7 +41,7 @@ impl<'a> Trace<'a> {
         Tracer::with(place, options)
     }
 
-    /// Returns the error for processes that the program has left running, if it has.
+    /// Returns the error for processes that the program has left running; `None` if there are none.
     pub(super) fn left_running(&self, traced: &TracedCalls) -> Option<Error> {
         (!traced.left.is_empty())
             .then(|| Error::failed(shown(&self.program.line), left_running(&traced.left)))
@@ -53,9 +53,10 @@ impl<'a> Trace<'a> {
         shell.arg("-c").arg(&self.program.line);
         let traced = tracer.command_as(&shell, self.program.user.as_ref());
         let words = std::iter::once(traced.get_program()).chain(traced.get_args());
-        // Every sh(1) takes single quotes; not all know the $'...' of a word that is shown to people.
+        // Every sh(1) accepts single quotes; not all accept the $'...' of words shown to people.
         let quoted = words.map(|word| format!("'{}'", word.to_string_lossy().replace('\'', r"'\''")));
-        // A script is called by its first line, where it fails: by the program, not by strace.
+        // A script has the name of its first line in messages, so that failures are attributed to the program
+        // instead of strace.
         let name = self.program.line.lines().next().unwrap_or_default().trim_start_matches("# ");
         let line = format!("# {name}\nexec {}", quoted.collect::<Vec<_>>().join(" "));
         Program::acknowledging(line)

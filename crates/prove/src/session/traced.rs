@@ -1,5 +1,5 @@
-//! A subject recorded while strace(1) tells of the system calls of its program, and sync calls are made in
-//! its place.
+//! Recording of a subject with the system calls of its program from strace(1), and sync calls made on its
+//! behalf.
 
 use std::sync::atomic::AtomicBool;
 
@@ -14,11 +14,11 @@ use crate::recording::Event;
 use crate::subject::{Program, Subject};
 use crate::trace::{TracedCalls, candidates, lane, sync_calls, syncs_before_changes};
 
-/// Records the work of `subject`, which `program` does in a process of its own, with its system calls. Where
-/// these cannot be traced, it records the work without them and says why.
+/// Records the work of `subject`, which `program` does in a separate process, with its system calls. If these
+/// cannot be traced, records the work without them and states the reason.
 ///
 /// # Errors
-/// As [`record`].
+/// Those of [`record`].
 pub fn record_with_calls(
     subject: &dyn Subject,
     program: &Program,
@@ -38,11 +38,11 @@ pub fn record_with_calls(
     }
 }
 
-/// Records the work with its system calls, with sync calls that the program does not make, and with the
-/// writeback of choice. Returns the calls as traced, too.
+/// Records the work with its system calls, with additional sync calls, and with the chosen writeback. Also
+/// returns the traced calls.
 ///
 /// # Errors
-/// As [`record`], and if the calls cannot be traced.
+/// Those of [`record`], and a failure to trace the calls.
 pub(crate) fn record_traced(
     subject: &dyn Subject,
     trace: Trace<'_>,

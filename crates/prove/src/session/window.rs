@@ -1,4 +1,4 @@
-//! The part of the work to which cuts are confined: `EVENT..EVENT`.
+//! Part of the work to which cuts are restricted: `EVENT..EVENT`.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -57,7 +57,8 @@ impl End {
         }
     }
 
-    /// Returns how many events of the recording have happened when it has.
+    /// Returns the number of events of the recording up to and including this one; `None` if it does not
+    /// happen.
     fn after(self, recorded: &RecordedWork) -> Option<usize> {
         let recording = &recorded.recording;
         let mut left = if let Self::Command(mark) = self { mark.number } else { 1 };
@@ -82,10 +83,10 @@ impl End {
 }
 
 impl Window {
-    /// Returns between which events of the recording it is.
+    /// Returns the events of the recording between which the window lies.
     ///
     /// # Errors
-    /// If they do not both happen during the work, the first before the second.
+    /// If the two do not happen during the work in this order.
     pub fn within(&self, recorded: &RecordedWork) -> Result<Range<usize>> {
         match (self.from.after(recorded), self.to.after(recorded)) {
             (Some(from), Some(to)) if from <= to => Ok(from..to),

@@ -1,18 +1,17 @@
-//! Programs of a user's own: one that does the work, one that checks, and perhaps one that prepares the
-//! place.
+//! Programs of the user: one that does the work, one that checks, and optionally one that prepares the place.
 //!
 //! Each is a line for /bin/sh, started in the mount (without a file system: in `/`, with `PLUMB_DEVICE`
 //! naming the drive).
-//! - The work acknowledges numbers that rise, a line each: `7` or `ACK 7`. By default it writes them to the
-//!   file that `PLUMB_ACK` names, and the write returns once the acknowledgement has its place among the
-//!   requests of the drive. What comes through a descriptor or on stdout (`ACK 7`) is read late, which can
-//!   hide a loss, so it cannot prove.
-//! - The checker finds the last required acknowledgement in `PLUMB_REQUIRED`, empty if there was none, and
-//!   exits 0 (intact), 1 (something acknowledged is lost) or 2 (corrupt). Anything else says that the check
-//!   itself failed.
+//! - The work acknowledges increasing numbers, one per line: `7` or `ACK 7`. By default it writes them to the
+//!   file named by `PLUMB_ACK`, and the write returns once the acknowledgement has its place among the
+//!   requests of the drive. Acknowledgements through a descriptor or on stdout (`ACK 7`) are read late, which
+//!   can hide a loss, so they cannot prove.
+//! - The checker gets the last required acknowledgement in `PLUMB_REQUIRED`, empty if there was none, and
+//!   exits with 0 (intact), 1 (something acknowledged is lost) or 2 (corrupt). Any other exit means that the
+//!   check itself failed.
 //!
-//! When a program has ended, what it left running in its process group is killed. A process of a session of
-//! its own that it left is an error.
+//! When a program has ended, processes left in its process group are killed. A process left in a session of
+//! its own is an error.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -28,10 +27,10 @@ use super::process::Process;
 use super::{Outcome, Output, Subject, User};
 use crate::error::{Error, Result, cannot};
 
-/// Time that what prepares the place has at least.
+/// Minimum time limit of the preparation.
 const SET_UP_MIN: Nanos = Nanos::secs(600);
 
-/// How the work acknowledges.
+/// Way in which the work acknowledges.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AckBy {
     /// By writing to the control file.
@@ -70,14 +69,14 @@ impl AckBy {
     }
 }
 
-/// A program that does the work of a subject.
+/// Program that does the work of a subject.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// A line for /bin/sh.
+    /// Line for /bin/sh.
     pub line: String,
-    /// How it acknowledges.
+    /// Way of acknowledging.
     pub ack: AckBy,
-    /// User as whom it runs; `None` for the user who runs plumb.
+    /// User who runs it; `None` for the user who runs plumb.
     pub user: Option<User>,
 }
 
@@ -87,11 +86,11 @@ impl Program {
         Self { line, ack: AckBy::ControlFile, user: None }
     }
 
-    /// Runs it at `place` to its end, with the control file that it may acknowledge through. What it says
-    /// through another way is given to `on_output`.
+    /// Runs the program at `place` to its end, with this control file. Output on another channel of
+    /// acknowledgements is passed to `on_output`.
     ///
     /// # Errors
-    /// If it cannot be started, fails, takes longer than `timeout`, or one of `stop` is set: it is killed.
+    /// If it cannot be started, fails, exceeds `timeout`, or one of `stop` is set; it is killed then.
     pub fn run(
         &self,
         place: &Path,
@@ -116,7 +115,7 @@ pub fn work_by_file(subject: &dyn Subject, place: &Path, control: &Path) -> Resu
     let mut file = file.map_err(cannot(format!("open {}", control.display())))?;
     let mut written = Ok(());
     subject.work(place, &mut |number| {
-        // A failed acknowledgement does not end the work early; nothing after it is acknowledged.
+        // A failed acknowledgement does not end the work early, but nothing after it is acknowledged.
         if written.is_ok() {
             written = file.write_all(format!("{number}\n").as_bytes());
         }
@@ -127,10 +126,10 @@ pub fn work_by_file(subject: &dyn Subject, place: &Path, control: &Path) -> Resu
 /// Way in which the states of programs are judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CheckBy {
-    /// A checker: a line for /bin/sh.
+    /// Checker: a line for /bin/sh.
     Command(String),
-    /// Comparison with the moments of the work: of the output of a reader, a line for /bin/sh, or of the
-    /// files themselves.
+    /// Comparison with the moments of the work, of the output of a reader, which is a line for /bin/sh, or of
+    /// the files themselves.
     Moments(Option<String>),
 }
 
@@ -141,13 +140,13 @@ pub struct Programs {
     pub run: Program,
     /// Check of the result.
     pub check: CheckBy,
-    /// Command that recovers what a cut has left before it is checked, if there is one.
+    /// Command that recovers the state after a cut before the check, if there is one.
     pub recover: Option<String>,
     /// Command that prepares the place, if there is one.
     pub setup: Option<String>,
-    /// Time that each may take.
+    /// Time limit of each.
     pub timeout: Nanos,
-    /// Set when the user wants an end: what runs is killed.
+    /// Set to stop; running programs are killed.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -213,7 +212,7 @@ impl Subject for Programs {
 }
 
 impl Programs {
-    /// Runs a line that judges a place by its exit code; `what` it is, in a word.
+    /// Runs a line that judges a place by its exit code; `what` is its role in a word.
     fn judged(&self, what: &str, line: &str, place: &Path, required: Option<u64>) -> Result<Outcome> {
         let required = required.map(|number| number.to_string()).unwrap_or_default();
         let process = Process {
@@ -241,16 +240,16 @@ impl Programs {
     }
 }
 
-/// Acknowledgements out of what a program writes, a line each.
+/// Parser of acknowledgements in the output of a program, one per line.
 #[derive(Debug)]
 pub(crate) struct Lines {
-    /// True if other lines may stand between those that begin with `ACK`.
+    /// True if other lines may occur between those that begin with `ACK`.
     is_mixed: bool,
     rest: Vec<u8>,
 }
 
 impl Lines {
-    /// Returns an empty buffer for the lines of this way to acknowledge.
+    /// Creates an empty buffer for this way of acknowledging.
     pub(crate) fn new(ack: AckBy) -> Self {
         Self { is_mixed: ack == AckBy::Stdout, rest: Vec::new() }
     }
@@ -261,7 +260,7 @@ impl Lines {
         for byte in bytes {
             match byte {
                 b'\n' => found.extend(self.end()),
-                // No number is so long: the rest of such a line is not kept.
+                // No number is this long, so the rest of such a line is dropped.
                 _ if self.rest.len() < 64 => self.rest.push(*byte),
                 _ => {}
             }
@@ -269,7 +268,7 @@ impl Lines {
         found
     }
 
-    /// Parses the last line, which may have no end, as `parse` does the lines before it.
+    /// Parses the last line, which may lack a line end, as `parse` does.
     pub(crate) fn end(&mut self) -> Option<std::result::Result<u64, String>> {
         let line = std::mem::take(&mut self.rest);
         let line = String::from_utf8_lossy(&line);

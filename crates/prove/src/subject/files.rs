@@ -1,5 +1,4 @@
-//! Plain files: small protocols as programs use them, each with what it acknowledges, and none with a
-//! database beneath.
+//! Plain files: small protocols as programs use them, each with its acknowledgements, and without a database.
 //!
 //! A protocol is a list of steps that is done [`ROUNDS`] times; each round ends with its acknowledgement.
 //! What each file may hold after a cut follows from the steps: what it held at the last acknowledgement, or
@@ -34,16 +33,16 @@ use super::options::{Settings, Values};
 use super::{Outcome, Subject};
 use crate::error::{Error, Result, cannot};
 
-/// How often the steps of a protocol are done.
+/// Number of times that the steps of a protocol are repeated.
 const ROUNDS: u64 = 4;
-/// Bytes of a file or an appended record: one logical block, which does not tear.
+/// Length of a file or an appended record in bytes: one logical block, which does not tear.
 const BLOCK: usize = 512;
-/// Bytes of a large file.
+/// Length of a large file in bytes.
 const LARGE: usize = 16 << 10;
 
-/// A program is free to remove it, whatever it holds.
+/// Name of a file that a program may remove, whatever it holds.
 const TEMPORARY: &str = "temporary";
-/// Names of the files in the protocols in which one file must never be newer than another: the one that is
+/// Names of the files in protocols in which one file must never be newer than another: the one that is
 /// written first, and the other.
 const ORDERED: [&str; 2] = ["first", "second"];
 
@@ -86,7 +85,7 @@ const PROTOCOLS: [Protocol; 20] = [
     ["ordered-fsync", "write first,write second", "write first,fsync first,write second,fsync second"],
 ];
 
-/// A bit of everything, for whoever looks at the file system alone.
+/// A mixture of operations, to test the file system alone.
 pub(super) const CHURN: Protocol = [
     "churn",
     "write old-#,create log",
@@ -104,17 +103,17 @@ const NAMES: [&str; PROTOCOLS.len()] = {
     names
 };
 
-/// Entry that a name stands for.
+/// Object behind a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Entry {
     Directory,
     File(Vec<u8>),
 }
 
-/// All names that there are.
+/// All existing names.
 type Tree = BTreeMap<String, Entry>;
 
-/// A program that follows one protocol.
+/// Program that follows one protocol.
 pub(super) struct Files {
     name: String,
     protocol: &'static Protocol,
@@ -122,7 +121,7 @@ pub(super) struct Files {
     trees: Vec<Tree>,
 }
 
-/// Does a step at `place`; a write is of version `version`.
+/// Performs a step at `place`. A write is of version `version`.
 fn perform(step: &str, place: &Path, round: u64, version: u64) -> io::Result<()> {
     let step = numbered(step, round);
     let mut words = step.split(' ');
@@ -153,12 +152,12 @@ fn numbered(text: &str, round: u64) -> String {
     text.replace('#', &round.to_string())
 }
 
-/// Returns the content of version `version` of a file: its name and the version, over and over.
+/// Returns the content of version `version` of a file: its name and the version, repeated.
 fn content(name: &str, version: u64, bytes: usize) -> Vec<u8> {
     format!("{name} {version} ").bytes().cycle().take(bytes).collect()
 }
 
-/// Returns the steps that are done at first, each with its round.
+/// Returns the steps of the set-up, each with its round.
 fn set_up(protocol: &'static Protocol) -> impl Iterator<Item = (&'static str, u64)> {
     let steps = || protocol[1].split(',').filter(|step| !step.is_empty());
     steps().flat_map(|step| (1..=if step.contains('#') { ROUNDS } else { 1 }).map(move |round| (step, round)))
@@ -168,7 +167,7 @@ fn steps(protocol: &'static Protocol) -> impl Iterator<Item = &'static str> {
     protocol[2].split(',')
 }
 
-/// Reads all names at a place, with their entries.
+/// Reads all names at a place, with their objects.
 fn tree(place: &Path) -> io::Result<Tree> {
     let names = fs::read_dir(place)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
     let names: Vec<String> = names.collect::<io::Result<_>>()?;
@@ -185,8 +184,8 @@ impl Files {
         Self::doing(settings.typed, protocol)
     }
 
-    /// Creates a program that follows this protocol. What there may be follows from doing the same where no
-    /// power is cut.
+    /// Creates a program that follows this protocol. Its permitted contents come from a run without a power
+    /// cut.
     pub(super) fn doing(name: &str, protocol: &'static Protocol) -> Result<Self> {
         let trees = || {
             let place = tempfile::tempdir()?;
@@ -212,7 +211,7 @@ impl Files {
         })
     }
 
-    /// Judges one name: what stands there, against what it may be after the step `acknowledged`.
+    /// Judges one name: compares its object with the permitted ones after the step `acknowledged`.
     fn judge(
         &self,
         name: &str,
@@ -229,8 +228,8 @@ impl Files {
             (None, Some(_)) if before.iter().any(|tree| tree.contains_key(name)) => {
                 (Resurrected, "was removed and is back")
             }
-            // The file was just being made, and nothing was promised of it; nothing is promised either of
-            // bytes behind the promised ones.
+            // The file was being created without a guarantee. Bytes beyond the guaranteed ones have none
+            // either.
             (None, _) => return None,
             (Some(Entry::File(expected)), Some(Entry::File(found))) if found.starts_with(expected) => {
                 return None;
@@ -250,7 +249,7 @@ impl Files {
         Some((class, format!("{name} {what}")))
     }
 
-    /// Returns a failure if the second of two files is newer than the first, where that must not be.
+    /// Returns a failure if the second of two files is newer than the first, where the protocol forbids that.
     fn out_of_order(found: &Tree) -> Option<(FailureClass, String)> {
         let version = |name: &str| {
             let Some(Entry::File(held)) = found.get(name) else { return None };
@@ -298,7 +297,7 @@ impl Subject for Files {
     }
 }
 
-/// Reads the entries that stand under these names at a place.
+/// Reads the objects behind these names at a place.
 fn found<'a>(place: &Path, names: impl Iterator<Item = &'a String>) -> io::Result<Tree> {
     let mut found = Tree::new();
     for name in names {
@@ -324,7 +323,7 @@ mod tests {
         named(&format!("files:{protocol}")).unwrap()
     }
 
-    /// Returns a place after its set-up and so many rounds.
+    /// Returns a place after its set-up and `rounds` rounds.
     fn after(protocol: &str, rounds: u64) -> tempfile::TempDir {
         let place = tempfile::tempdir().unwrap();
         let protocol = PROTOCOLS.iter().find(|known| known[0] == protocol).unwrap();

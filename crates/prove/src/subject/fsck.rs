@@ -1,4 +1,4 @@
-//! A file system alone, judged by its own checker.
+//! File system alone, judged by its own checker.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::options::Settings;
 use super::{Outcome, Subject};
 use crate::error::{Error, Result};
 
-/// All that can be done to files, of which only the structure of the file system is checked.
+/// Mixture of file operations. Only the structure of the file system is checked.
 pub(super) struct Fsck(Files);
 
 impl Fsck {
@@ -36,7 +36,7 @@ impl Subject for Fsck {
         self.0.work(place, acknowledge)
     }
 
-    /// Checkers change what they look at, or refuse to look, before the journal was replayed.
+    /// Checkers change the file system, or refuse to check it, before the journal is replayed.
     fn is_checked_unmounted(&self) -> bool {
         true
     }

@@ -1,10 +1,9 @@
-//! Rows that are inserted and then deleted, one transaction each: what a database subject does, and what may
-//! be found of it.
+//! Rows that are inserted and then deleted, one transaction each: the work of a database subject, and its
+//! permitted results.
 //!
-//! Acknowledgement `n` says that transaction `n` is committed. Up to `inserts` it inserts row `n`, beyond
-//! that it deletes row `n - inserts`. So the rows that are there say after which transaction they are, and a
-//! power cut may leave what they were after any transaction from the last acknowledged one on, and nothing
-//! else.
+//! Acknowledgement `n` means that transaction `n` is committed. Up to `inserts` it inserts row `n`, beyond
+//! that it deletes row `n - inserts`. So the rows show after which transaction they are. A power cut may
+//! leave the rows after any transaction from the last acknowledged one on, and nothing else.
 
 use plumb_report::document::proof::FailureClass;
 
@@ -12,7 +11,7 @@ use super::Outcome;
 use super::options::{Settings, Values};
 use crate::error::{Error, Result};
 
-/// How many transactions of each kind, and what they write.
+/// Number of transactions of each kind, and their data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct History {
     pub(super) inserts: u64,
@@ -27,14 +26,14 @@ pub(super) enum Transaction {
     Delete(u64),
 }
 
-/// Most transactions of a kind.
+/// Maximum number of transactions of a kind.
 const MAX: u64 = 1_000_000;
 
 impl History {
     pub(super) const INSERTS: (&'static str, Values) = ("inserts", Values::Number { default: 20, max: MAX });
-    /// Fewer than the inserts: an empty table would be the first state and the last.
+    /// Fewer than the inserts, since an empty table would be both the first and the last state.
     pub(super) const DELETES: (&'static str, Values) = ("deletes", Values::Number { default: 0, max: MAX });
-    /// Bytes of a row.
+    /// Length of a row in bytes.
     pub(super) const ROW: (&'static str, Values) = ("row", Values::Number { default: 100, max: 1 << 20 });
 
     pub(super) fn new(settings: &Settings<'_>) -> Result<Self> {
@@ -51,18 +50,18 @@ impl History {
         (1..).zip(inserts.chain((1..=self.deletes).map(Transaction::Delete)))
     }
 
-    /// Returns the text of a row: its number, over and over.
+    /// Returns the text of a row: its number, repeated.
     pub(super) fn text(self, row: u64) -> Vec<u8> {
         format!("row {row} ").bytes().cycle().take(self.row_bytes as usize).collect()
     }
 
-    /// Returns true if that is what a row holds.
+    /// Returns true if `text` is the text of the row.
     pub(super) fn is_text(self, row: i64, text: &[u8]) -> bool {
         let word = format!("row {row} ");
         text.len() as u64 == self.row_bytes && text.iter().copied().eq(word.bytes().cycle().take(text.len()))
     }
 
-    /// Judges the rows that were found, in rising order, each with whether it holds what was written.
+    /// Judges the rows found, in increasing order, each with whether its text is right.
     pub(super) fn judge(self, rows: &[(i64, bool)], required: Option<u64>) -> Outcome {
         if let Some((row, _)) = rows.iter().find(|(_, is_right)| !is_right) {
             return Outcome::failure(
@@ -96,7 +95,7 @@ impl History {
         Outcome::failure(FailureClass::Resurrected, words)
     }
 
-    /// Returns after which transaction these are the rows; `None` if after none.
+    /// Returns the transaction after which these are the rows; `None` if there is none.
     fn is_after(self, rows: &[u64]) -> Option<u64> {
         let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return Some(0) };
         let is_whole = rows.len() as u64 == last - first + 1;
@@ -107,11 +106,11 @@ impl History {
         }
     }
 
-    /// Rows as they were after no transaction.
+    /// Judges rows that are not those after any transaction.
     fn judge_broken(self, rows: &[u64], required: u64) -> Outcome {
         let last = rows.last().copied().unwrap_or(0);
         let deleted = required.saturating_sub(self.inserts);
-        // Rows that later transactions may have deleted: all before the first that is there.
+        // Later transactions may have deleted all rows before the first one found.
         let first = rows.first().copied().unwrap_or(1);
         let may_be_deleted = if last == self.inserts { self.deletes.min(first - 1) } else { 0 };
         let missing = |row: &u64| *row > may_be_deleted.max(deleted) && rows.binary_search(row).is_err();
@@ -142,8 +141,8 @@ mod tests {
         HISTORY.judge(&rows, required.into()).class()
     }
 
-    /// Every set of rows, with everything that may be required of it: intact are the tables after some
-    /// transaction from there on, and no other.
+    /// Checks every set of rows with every required acknowledgement: intact are exactly the tables after some
+    /// transaction from that one on.
     #[test]
     fn intact_is_what_a_transaction_from_the_last_acknowledged_one_on_leaves() {
         let mut tables = vec![Vec::new()];

@@ -1,5 +1,5 @@
-//! Subjects that are put to the test: what does the work on the drive, and what says after a power cut
-//! whether all of it is there.
+//! Subjects under test: a program that works on the drive, and a checker that judges the state after a power
+//! cut.
 
 mod command;
 mod files;
@@ -32,13 +32,13 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// All that had to be there is, and nothing else.
+    /// Everything required is present, and nothing else.
     Intact,
-    /// Not so.
+    /// Something is missing or wrong.
     Failed {
         /// Class of the failure.
         class: FailureClass,
-        /// Words of the checker, cut to what a report can show.
+        /// Words of the checker, cut to a length for reports.
         words: String,
     },
 }
@@ -62,29 +62,28 @@ impl Outcome {
 pub struct Output {
     /// Exit status.
     pub status: ExitStatus,
-    /// Bytes that it wrote to stdout.
+    /// Bytes written to stdout.
     pub stdout: Vec<u8>,
-    /// End of what it wrote to stderr.
+    /// End of the output on stderr.
     pub stderr: String,
 }
 
-/// A subject. `place` is the mount point, or the block device where there is no file system.
+/// Subject. `place` is the mount point, or the block device without a file system.
 ///
-/// Checks run side by side, each on a place of its own, and what they find follows from the place and the
-/// acknowledgement alone: a state that holds the same in all blocks that a check has read is not checked
-/// again.
+/// Checks run in parallel, each on its own place. Their results must depend on the place and the
+/// acknowledgement alone: a state that is equal in all blocks that a check has read is not checked again.
 pub trait Subject: Send + Sync {
-    /// Returns the name of the subject in reports, as it is typed.
+    /// Returns the name of the subject in reports, as the user types it.
     fn name(&self) -> String;
 
-    /// Makes what the work begins with. It is synced afterwards, and no cut happens before.
+    /// Creates the initial state of the work. It is synced afterwards, and no cut happens before.
     ///
     /// # Errors
-    /// If it fails.
+    /// If the set-up fails.
     fn set_up(&self, place: &Path) -> Result<()>;
 
-    /// Does the work, and hands each acknowledgement to `acknowledge` as soon as what it stands for is
-    /// promised. Numbers rise.
+    /// Does the work, and passes each acknowledgement to `acknowledge` as soon as it is given. Numbers
+    /// increase.
     ///
     /// # Errors
     /// If it fails, or a [program](Self::program) does the work.
@@ -92,35 +91,34 @@ pub trait Subject: Send + Sync {
         Err(Error::failed(self.name(), "its work is done by a program"))
     }
 
-    /// Returns the program that does the work in place of [`work`](Self::work), if one does.
+    /// Returns the program that does the work instead of [`work`](Self::work), if there is one.
     fn program(&self) -> Option<Program> {
         None
     }
 
-    /// Returns the user as whom its programs run, to whom the place belongs; `None` for the user who runs
-    /// plumb.
+    /// Returns the user who runs the programs and owns the place; `None` for the user who runs plumb.
     fn user(&self) -> Option<&User> {
         None
     }
 
-    /// Returns true if its check is given the block device, after the file system was mounted, by which its
-    /// journal is replayed, and unmounted again.
+    /// Returns true if the check gets the block device, after the file system was mounted, which replays its
+    /// journal, and unmounted again.
     fn is_checked_unmounted(&self) -> bool {
         false
     }
 
-    /// Returns true if there is no checker: its states are compared with the moments of its work
-    /// ([`Moments`](crate::oracle::Moments)), and its end is an acknowledgement if it gives no other.
+    /// Returns true if there is no checker: states are compared with the moments of the work
+    /// ([`Moments`](crate::oracle::Moments)), and the end counts as an acknowledgement if there is no other.
     fn is_judged_by_its_files(&self) -> bool {
         false
     }
 
-    /// Returns true if the output of a reader is compared, and not the files themselves.
+    /// Returns true if the output of a reader is compared instead of the files.
     fn has_reader(&self) -> bool {
         false
     }
 
-    /// Reads a place for that comparison; `None` if the files themselves are compared.
+    /// Reads a place for that comparison. Returns `None` if the files themselves are compared.
     ///
     /// # Errors
     /// If the reader cannot be run, or does not end in time.
@@ -128,22 +126,22 @@ pub trait Subject: Send + Sync {
         Ok(None)
     }
 
-    /// Returns true if it [recovers](Self::recover) a place before that is checked: this alone is cut again
-    /// then, and not the check.
+    /// Returns true if it [recovers](Self::recover) a place before the check. Only the recovery is cut again
+    /// then.
     fn has_recovery(&self) -> bool {
         false
     }
 
-    /// Recovers a place, so that it can be checked. A failure is that of the state.
+    /// Recovers a place, so that it can be checked. A failed recovery is a failure of the state.
     ///
     /// # Errors
-    /// If the recovery itself fails.
+    /// If the recovery cannot be carried out.
     fn recover(&self, _place: &Path, _required: Option<u64>) -> Result<Outcome> {
         Ok(Outcome::Intact)
     }
 
-    /// Judges what is there. `required` is the last acknowledgement before the cut, if there was one; the
-    /// work may have gone on beyond it. It may write to the place.
+    /// Judges a place. `required` is the last acknowledgement before the cut, if there was one; the work may
+    /// have continued beyond it. The check may write to the place.
     ///
     /// # Errors
     /// If the check itself fails.

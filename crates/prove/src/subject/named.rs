@@ -14,14 +14,14 @@ use super::redb::Redb;
 use super::sqlite::Sqlite;
 use crate::error::{Error, Result};
 
-/// A kind of built-in subject.
+/// Kind of a built-in subject.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
     /// Name before the colon.
     pub name: &'static str,
     /// Description in one line.
     pub about: &'static str,
-    /// Options behind the colon, separated by commas: `journal=wal`, or the bare value of the first option.
+    /// Options after the colon, separated by commas: `journal=wal`, or the bare value of the first option.
     pub options: &'static [(&'static str, Values)],
     make: fn(&Settings<'_>) -> Result<Arc<dyn Subject>>,
 }
@@ -60,7 +60,7 @@ pub const SUBJECTS: &[Kind] = &[
     },
 ];
 
-/// Lists each kind of subject as it is typed, with its description.
+/// Lists each kind of subject in the form to type, with its description.
 fn known_subjects() -> String {
     let mut text = String::new();
     for kind in SUBJECTS {
@@ -73,10 +73,10 @@ fn known_subjects() -> String {
     text
 }
 
-/// Returns the subject of a name.
+/// Returns the subject with a name.
 ///
 /// # Errors
-/// If there is none of that name, or it has no such option.
+/// If the subject or an option does not exist.
 pub fn named(typed: &str) -> Result<Arc<dyn Subject>> {
     let unknown = |because: String| {
         Error::usage(format!("`{typed}` is not a subject: {because}. There are:\n{}", known_subjects()))

@@ -1,17 +1,17 @@
-//! Options of built-in subjects: the values that each accepts, and what was typed.
+//! Options of built-in subjects: the accepted values, and the settings.
 
 use std::collections::HashMap;
 
 /// Values that an option accepts.
 #[derive(Debug, Clone, Copy)]
 pub enum Values {
-    /// One of these words; the first if it is left out.
+    /// One of these words. The first is the default.
     OneOf(&'static [&'static str]),
-    /// Number from 1 on, or from 0 if that is the default.
+    /// Number from 1, or from 0 if that is the default.
     Number {
-        /// Value when the option is left out.
+        /// Default value.
         default: u64,
-        /// Largest value.
+        /// Maximum value.
         max: u64,
     },
 }
@@ -45,7 +45,7 @@ impl Values {
     }
 }
 
-/// Options of a subject, as typed or by default.
+/// Settings of the options of a subject.
 pub(super) struct Settings<'a> {
     /// Whole name as typed.
     pub(super) typed: &'a str,

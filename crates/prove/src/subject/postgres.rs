@@ -1,12 +1,11 @@
-//! The PostgreSQL that is installed: the transactions of a [`History`], each acknowledged when its commit was
-//! answered.
+//! Installed PostgreSQL: the transactions of a [`History`], each acknowledged when its commit has returned.
 //!
-//! The work is done by a server and one session of psql; halfway there is a checkpoint, so that pages are
-//! written whose later changes stand in the log. A check starts a stand-alone server on what is left, which
-//! recovers it, has amcheck look at the table and its index, and reads the rows.
+//! The work is done by a server and one session of psql. Halfway there is a checkpoint, so that pages are
+//! written whose later changes are in the log. A check starts a stand-alone server on the state, which
+//! recovers it, checks the table and its index with amcheck, and reads the rows.
 //!
-//! PostgreSQL refuses to be root, and its directory lies where only root may go. So it runs in a user
-//! namespace in which root is called nobody; files stay root's.
+//! PostgreSQL refuses to run as root, and its directory is accessible only to root. So it runs in a user
+//! namespace in which root is called nobody; files remain root's.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -20,26 +19,26 @@ use super::process::{Process, ProcessEnd};
 use super::{AckBy, Outcome, Program, Subject};
 use crate::error::{Error, Result};
 
-/// Time that it may take to make a cluster, or to check one.
+/// Time limit for creating or checking a cluster.
 const TIME_MAX: Nanos = Nanos::secs(300);
-/// Text before the rows in the answer of the check.
+/// Text before the rows in the output of the check.
 const ROWS: &str = "\"rows=";
 
-/// Beginning of each line: where Debian has the programs of each version, and how a server is started.
+/// Beginning of each line: the directory of the programs on Debian, and the start of a server.
 const PROLOGUE: &str = r#"set -e
 export LC_ALL=C PATH="$PATH:$(ls -dv /usr/lib/postgresql/*/bin 2>/dev/null | tail -n 1)"
 command -v postgres >/dev/null || { echo 'PostgreSQL is not there: install postgresql'; exit 127; }
 as=; [ "$(id -u)" != 0 ] || as='unshare --user --map-user=65534 --map-group=65534 --'
 "#;
 
-/// Without amcheck the first statement fails, and the server goes on.
+/// Without amcheck the first statement fails, and the server continues.
 const SET_UP: &str = r"$as initdb -A trust -U postgres --data-checksums --no-sync --no-locale -E UTF8 --wal-segsize=1 -D data
 $as postgres --single -D data SHARED postgres <<'END'
 CREATE EXTENSION amcheck
 CREATE TABLE entry (id bigint PRIMARY KEY, text text NOT NULL)
 END";
 
-/// A server, until psql has ended.
+/// Server that runs until psql has ended.
 const WORK: &str = r#"$as postgres -D data -k "$PWD" -c listen_addresses= SHARED SETTINGS & server=$!
 trap 'kill -INT $server; wait $server' EXIT
 until pg_isready -q -h "$PWD"; do kill -0 $server; sleep 0.05; done
@@ -52,8 +51,8 @@ while [ $n -lt $((INSERTS + DELETES)) ]; do
     [ $n != $(((INSERTS + DELETES) / 2)) ] || echo 'CHECKPOINT;'
 done | psql -X -q -v ON_ERROR_STOP=1 -h "$PWD" -U postgres -d postgres"#;
 
-/// After a power cut the server is gone; here another process may have its number. Nothing is cut while it is
-/// checked. Rows that do not hold what was written come with a minus.
+/// After a power cut the server is gone, but here another process may have its number. Nothing is cut during
+/// the check. Rows with wrong contents are marked by a minus.
 const CHECK: &str = r"rm -f data/postmaster.pid
 $as postgres --single -D data -c fsync=off SHARED postgres <<'END'
 DO $$ BEGIN IF EXISTS (SELECT FROM pg_extension WHERE extname = 'amcheck') THEN PERFORM bt_index_check('entry_pkey', true); IF EXISTS (SELECT FROM verify_heapam('entry')) THEN RAISE 'verify_heapam finds damage'; END IF; END IF; END $$
@@ -86,19 +85,19 @@ impl Postgres {
         })
     }
 
-    /// Builds the line that /bin/sh is given.
+    /// Returns the line for /bin/sh.
     fn line(&self, body: &str) -> String {
         let History { inserts, deletes, row_bytes } = self.history;
         // The shortest word has 6 letters.
         let text = format!("left(repeat('row ' || id || ' ', {}), {row_bytes})", row_bytes / 6 + 1);
         let body = body.replace("TEXT", &text).replace("SETTINGS", &self.settings);
-        // A server that is killed leaves nothing in /dev/shm.
+        // A killed server must leave nothing in /dev/shm.
         let body = body.replace("SHARED", "-c dynamic_shared_memory_type=mmap");
         let body = body.replace("INSERTS", &inserts.to_string()).replace("DELETES", &deletes.to_string());
         format!("# {}\n{PROLOGUE}{body}", self.name)
     }
 
-    /// Runs a line at `place`, and takes what it says on stdout.
+    /// Runs a line at `place` and returns its stdout.
     fn run(&self, line: &str, place: &Path) -> Result<(ProcessEnd, String)> {
         let process = Process {
             line,
@@ -155,15 +154,15 @@ impl Subject for Postgres {
     }
 }
 
-/// Returns the first line of what a server complains of that ended a statement or itself; else the last line
-/// of what it said.
+/// Returns the first error of a server that ended a statement or the server; otherwise the last line of its
+/// output.
 fn complaint(ended: &ProcessEnd) -> Option<String> {
     let is_grave = |line: &&str| ["ERROR:", "FATAL:", "PANIC:"].iter().any(|level| line.contains(level));
     let last = || (!ended.status.success()).then(|| ended.output.lines().last()).flatten();
     ended.output.lines().find(is_grave).or_else(last).map(str::to_owned)
 }
 
-/// Returns true if a server fails with it for other reasons than what it reads.
+/// Returns true if the server failed for reasons other than the data it read.
 fn is_of_the_machine(output: &str) -> bool {
     [
         "shared memory",

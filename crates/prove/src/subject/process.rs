@@ -1,5 +1,5 @@
-//! A line for the shell run to its end, with all that it starts: its output is cut, its time is limited, and
-//! it can be stopped.
+//! Shell line run to its end, with all processes that it starts: its output is truncated, its time is
+//! limited, and it can be stopped.
 
 use std::ffi::OsStr;
 use std::io;
@@ -14,22 +14,22 @@ use plumb_linux::child::{self, EndedBy, Limits, Pipe, Tail};
 use super::{AckBy, User};
 use crate::error::{Error, Result};
 
-/// Number of bytes that are kept of the end of a program's output.
+/// Number of bytes kept from the end of a program's output.
 const OUTPUT_MAX: usize = 4 << 10;
 
-/// A line for /bin/sh, and the bounds that it runs within.
+/// Line for /bin/sh, and its limits.
 pub(super) struct Process<'a> {
     pub(super) line: &'a str,
-    /// Where it starts: a directory, or the block device that `PLUMB_DEVICE` names then.
+    /// Working directory, or the block device passed in `PLUMB_DEVICE`.
     pub(super) place: &'a Path,
-    /// Name and value of a variable in its environment.
+    /// Name and value of an environment variable.
     pub(super) variable: (&'a str, &'a OsStr),
-    /// Way to acknowledge, which says what of its output goes to `on_output`.
+    /// Way of acknowledging, which determines the output passed to `on_output`.
     pub(super) ack: AckBy,
-    /// User as whom it runs; `None` for the user who runs plumb.
+    /// User who runs it; `None` for the user who runs plumb.
     pub(super) user: Option<&'a User>,
     pub(super) timeout: Nanos,
-    /// Flags any of which ends it.
+    /// Flags, any of which ends it.
     pub(super) stop: &'a [&'a AtomicBool],
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Process<'a> {
 #[derive(Debug)]
 pub(super) struct ProcessEnd {
     pub(super) status: ExitStatus,
-    /// End of its output, without its acknowledgements.
+    /// End of the output, without acknowledgements.
     pub(super) output: String,
 }
 
@@ -49,8 +49,8 @@ impl std::fmt::Display for ProcessEnd {
 }
 
 impl Process<'_> {
-    /// Runs it to its end; then all that it left in its process group is killed. Its acknowledgements go to
-    /// `on_output` as they come.
+    /// Runs the line to its end, and kills all processes left in its process group. Acknowledgements are
+    /// passed to `on_output` as they arrive.
     ///
     /// # Errors
     /// If it cannot be run, does not end in time, or leaves a process outside its group, which is killed.
@@ -76,13 +76,13 @@ impl Process<'_> {
         }
     }
 
-    /// Runs the program, which has to succeed.
+    /// Runs the program, and fails if it does not succeed.
     pub(super) fn run_successfully(&self, on_output: &mut dyn FnMut(&[u8])) -> Result<()> {
         let ended = self.run(on_output)?;
         if ended.status.success() { Ok(()) } else { Err(self.failed(&ended.to_string())) }
     }
 
-    /// Returns the command and the pipes that come from it.
+    /// Returns the command, and the read ends of its pipes.
     fn command<'p>(
         &self,
         output: &'p mut Tail,
@@ -100,8 +100,8 @@ impl Process<'_> {
         match self.ack {
             AckBy::ControlFile => command.arg(self.line),
             AckBy::Stdout => command.arg(self.line).stdout(hear()?),
-            // A shell gets the pipe as its standard input, which a child can be given without unsafe code,
-            // and moves it.
+            // A shell gets the pipe as its standard input, since that needs no unsafe code, and moves it to
+            // the descriptor.
             AckBy::Descriptor(number) => {
                 let moved = format!("exec {number}>&0 0</dev/null; exec /bin/sh -c \"$1\"");
                 command.arg(moved).arg("sh").arg(self.line).stdin(hear()?)
@@ -125,12 +125,12 @@ impl Process<'_> {
     }
 }
 
-/// Returns the name of a line for the shell in messages: its first line.
+/// Returns the name of a shell line in messages: its first line.
 pub(crate) fn shown(line: &str) -> String {
     format!("`{}`", line.lines().next().unwrap_or_default().trim_start_matches("# "))
 }
 
-/// Returns the sentence on processes with these names that a program has left.
+/// Returns the sentence about processes with these names that a program has left running.
 pub(crate) fn left_running(names: &[String]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     let (names, it) = (names.join(", "), if names.len() == 1 { "it was" } else { "they were" });

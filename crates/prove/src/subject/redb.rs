@@ -1,8 +1,7 @@
-//! The real redb, in process: the transactions of a [`History`], each acknowledged when its commit has
-//! returned.
+//! redb in process: the transactions of a [`History`], each acknowledged when its commit has returned.
 //!
-//! redb repairs what it finds when it opens a file; it does so on a copy in memory, where it waits for no
-//! drive. What it then holds is judged.
+//! redb repairs a file when it opens it. Here it opens a copy in memory, where it waits for no drive. The
+//! repaired contents are judged.
 
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,7 +20,7 @@ use super::{Outcome, Subject};
 use crate::error::{Error, Result};
 
 const DATABASE: &str = "plumb.redb";
-/// Only table of the database: the number of a row, and its text.
+/// The only table of the database: the number of a row, and its text.
 const ENTRY: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("entry");
 
 /// redb with one kind of commit.
@@ -72,7 +71,7 @@ impl Redb {
         Ok(writing.commit()?)
     }
 
-    /// Has redb repair the database in `bytes`, and looks through it.
+    /// Lets redb repair the database in `bytes`, and reads all rows.
     fn look(&self, bytes: &[u8], required: Option<u64>) -> std::result::Result<Outcome, redb::Error> {
         let copy = InMemoryBackend::new();
         copy.set_len(bytes.len() as u64)?;
@@ -128,7 +127,7 @@ impl Subject for Redb {
             }
             Err(error) => return corrupt(format!("{DATABASE} cannot be read: {error}")),
         };
-        // A file that breaks its rules makes redb panic in places; that is what its user would see, too.
+        // redb panics on some malformed files; its users would see that, too.
         match catch_unwind(AssertUnwindSafe(|| self.look(&bytes, required))) {
             Ok(Ok(outcome)) => Ok(outcome),
             Ok(Err(error)) => corrupt(format!("redb says: {error}")),
@@ -144,8 +143,8 @@ mod tests {
     use super::super::named;
     use super::*;
 
-    /// Returns the file after set-up and after each acknowledgement, as a power cut would leave it that loses
-    /// nothing.
+    /// Returns the files that a power cut without losses would leave after the set-up and after each
+    /// acknowledgement.
     fn states(options: &str) -> (std::sync::Arc<dyn Subject>, Vec<Vec<u8>>) {
         let subject = named(&format!("redb:inserts=4,deletes=2,{options}")).unwrap();
         let place = tempfile::tempdir().unwrap();

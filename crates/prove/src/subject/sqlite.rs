@@ -1,9 +1,8 @@
-//! The real SQLite, in process: the transactions of a [`History`], each acknowledged when COMMIT has
-//! returned.
+//! SQLite in process: the transactions of a [`History`], each acknowledged when COMMIT has returned.
 //!
-//! SQLite itself recovers what it finds, by rolling a journal back or a log forward; it does so on a copy in
-//! memory, where it waits for no drive. What it then holds is judged. A `-shm` file is not read: SQLite makes
-//! it anew after a crash.
+//! SQLite itself recovers a state, by rolling a journal back or a log forward. Here it recovers a copy in
+//! memory, where it waits for no drive. The recovered contents are judged. A `-shm` file is not read: SQLite
+//! creates it again after a crash.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -20,13 +19,13 @@ use super::{Outcome, Subject};
 use crate::error::{Error, Result};
 
 const DATABASE: &str = "plumb.sqlite";
-/// Directory that is in memory on a Linux machine, if it is there.
+/// Directory in memory on most Linux machines.
 const MEMORY: &str = "/dev/shm";
 
-/// Number of outcomes that are kept.
+/// Maximum number of cached outcomes.
 const KNOWN_MAX: usize = 100_000;
 
-/// The hash of files, and what had to be found in them.
+/// Hash of the files, and the required acknowledgement.
 type Key = ([u64; 2], Option<u64>);
 
 /// SQLite in one journal mode.
@@ -35,7 +34,7 @@ pub(super) struct Sqlite {
     journal: String,
     synchronous: String,
     history: History,
-    /// Outcomes found in files with these contents. States that differ elsewhere in the file system are many.
+    /// Outcomes by the contents of the files. Many states differ only elsewhere in the file system.
     known: Mutex<HashMap<Key, Outcome>>,
 }
 
@@ -68,8 +67,8 @@ impl Sqlite {
         connection.pragma_update(None, "journal_mode", &self.journal)?;
         let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         if mode != self.journal {
-            // SQLite keeps its old mode and says nothing where the file system cannot (no shared memory for
-            // WAL).
+            // SQLite silently keeps its old mode if the file system cannot support the new one (no shared
+            // memory for WAL).
             let what = format!("journal_mode={} (it stays {mode})", self.journal);
             return Err(rusqlite::Error::InvalidParameterName(what));
         }
@@ -77,8 +76,8 @@ impl Sqlite {
         Ok(connection)
     }
 
-    /// Reads the files that SQLite would find at `place`, by the ends of their names. What cannot be read is
-    /// the outcome.
+    /// Reads the files that SQLite would open at `place`, by the suffixes of their names. A read error is the
+    /// outcome.
     fn read(place: &Path) -> std::result::Result<Vec<(&'static str, Vec<u8>)>, Outcome> {
         let mut files = Vec::new();
         for suffix in ["", "-journal", "-wal"] {
@@ -95,7 +94,7 @@ impl Sqlite {
         Ok(files)
     }
 
-    /// Looks at a copy of these files.
+    /// Checks a copy of these files.
     fn look_at_copy(&self, files: &[(&str, Vec<u8>)], required: Option<u64>) -> Result<Outcome> {
         let memory = Path::new(MEMORY);
         let within = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
@@ -116,7 +115,7 @@ impl Sqlite {
         }
     }
 
-    /// Has SQLite recover the database in `copy` and look through it.
+    /// Lets SQLite recover the database in `copy`, and reads all rows.
     fn look(&self, copy: &Path, required: Option<u64>) -> rusqlite::Result<Outcome> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(copy.join(DATABASE), flags)?;
@@ -189,8 +188,7 @@ impl Subject for Sqlite {
     }
 }
 
-/// Tells apart whatever SQLite may find: the files with their names and lengths. Two hashes of 64 bits with
-/// different beginnings.
+/// Returns a hash of the files with their names and lengths: two hashes of 64 bits with different seeds.
 fn digest_of(files: &[(&str, Vec<u8>)]) -> [u64; 2] {
     [0_u8, 1].map(|first| {
         let mut hasher = DefaultHasher::new();
@@ -199,7 +197,7 @@ fn digest_of(files: &[(&str, Vec<u8>)]) -> [u64; 2] {
     })
 }
 
-/// Returns true if SQLite fails with it for other reasons than what it reads.
+/// Returns true if SQLite failed for reasons other than the data it read.
 fn is_of_the_machine(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
@@ -228,8 +226,8 @@ mod tests {
         format!("{DATABASE}{suffix}")
     }
 
-    /// Returns the files of the database after set-up and after each acknowledgement, as a power cut would
-    /// leave them that loses nothing.
+    /// Returns the database files that a power cut without losses would leave after the set-up and after each
+    /// acknowledgement.
     fn states(options: &str) -> (std::sync::Arc<dyn Subject>, Vec<TempDir>) {
         let subject = named(&format!("sqlite:inserts=4,{options}")).unwrap();
         let place = tempfile::tempdir().unwrap();
@@ -270,8 +268,8 @@ mod tests {
         }
     }
 
-    /// A log that is gone, or without its end: what it held is lost. So is what a journal rolls back that is
-    /// left over.
+    /// A missing or truncated log loses its contents, and so does everything that a leftover journal rolls
+    /// back.
     #[test]
     fn a_log_or_journal_of_another_moment_loses_what_was_acknowledged() {
         let (subject, states) = states("journal=wal");
@@ -293,14 +291,15 @@ mod tests {
     #[test]
     fn a_journal_that_comes_back_rolls_a_commit_back() {
         let (subject, states) = states("journal=persist");
-        // The journal of the last transaction, with the header that it had before its commit zeroed it.
+        // Journal of the last transaction, with the header from before the commit that zeroed it.
         let journal = states[4].path().join(name("-journal"));
         let mut bytes = fs::read(&journal).unwrap();
         assert_eq!(bytes[..28], [0; 28]);
         let pages = fs::metadata(states[3].path().join(name(""))).unwrap().len() / 4096;
         bytes[..8].copy_from_slice(&[0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]);
         bytes[8..12].copy_from_slice(&u32::MAX.to_be_bytes());
-        // The checksums start from a number that only the header held: found by trying the first page's.
+        // The checksums start from a number that only the header held. It is found from the checksum of the
+        // first page.
         let nonce = nonce_of(&bytes[512..]);
         bytes[12..16].copy_from_slice(&nonce.to_be_bytes());
         bytes[16..20].copy_from_slice(&(pages as u32).to_be_bytes());
@@ -312,7 +311,8 @@ mod tests {
         assert_eq!(subject.check(states[4].path(), Some(3)).unwrap(), Outcome::Intact);
     }
 
-    /// A record is a page number, the page, and the nonce plus every 200th byte of the page from its end.
+    /// Returns the nonce of a record: a page number, the page, and the nonce plus every 200th byte of the
+    /// page from its end.
     fn nonce_of(record: &[u8]) -> u32 {
         let page = &record[4..4 + 4096];
         let sum: u32 = (1..)

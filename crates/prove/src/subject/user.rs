@@ -1,4 +1,4 @@
-//! User as whom programs run.
+//! User who runs programs.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -19,10 +19,10 @@ pub struct User {
 }
 
 impl User {
-    /// Finds a user by name or number, wherever this machine keeps its users: by id(1).
+    /// Finds a user by name or number in any user database of this machine, by id(1).
     ///
     /// # Errors
-    /// A usage error if there is no such user, or this process may not run programs as another user.
+    /// A usage error if the user does not exist, or this process may not run programs as another user.
     pub fn named(name: &str) -> Result<Self> {
         let id = |what: &str| -> Result<String> {
             let mut command = Command::new("id");
@@ -50,12 +50,12 @@ impl User {
         &self.name
     }
 
-    /// Lets a command run as the user, with its main group and no other.
+    /// Makes a command run as the user, with its main group and no other.
     pub(crate) fn apply(&self, command: &mut Command) {
         command.uid(self.user).gid(self.group);
     }
 
-    /// Makes a file or directory, or a symbolic link itself, the user's.
+    /// Changes the owner of a file, a directory, or a symbolic link itself to the user.
     pub(crate) fn own(&self, path: &Path) -> Result<()> {
         let owned = std::os::unix::fs::lchown(path, Some(self.user), Some(self.group));
         owned.map_err(cannot(format!("give {} to {}", path.display(), self.name)))

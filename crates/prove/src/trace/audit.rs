@@ -1,10 +1,10 @@
-//! Audit of which files a program syncs, and of what it leaves unsynced.
+//! Audit of the files that a program syncs, and of those that it leaves unsynced.
 //!
-//! POSIX promises for fsync(2) of a file its data, and for fsync(2) of a directory its entries. Linux file
-//! systems often do more (ext4, xfs and btrfs keep the name of a new file whose fsync returned); what rests
-//! on that is left to luck here. After an fsync that failed Linux marks the pages as clean, so that another
-//! fsync which succeeds proves nothing (Rebello et al., "Can Applications Recover from fsync Failures?",
-//! USENIX ATC 2020).
+//! POSIX guarantees the data after fsync(2) of a file, and the entries after fsync(2) of a directory. Linux
+//! file systems often do more (ext4, xfs and btrfs keep the name of a new file whose fsync returned); relying
+//! on that counts as unsynced here. After a failed fsync Linux marks the pages as clean, so a later
+//! successful fsync proves nothing (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX
+//! ATC 2020).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,76 +15,77 @@ use plumb_block::Nanos;
 use super::names::{FileNames, beneath, is_removed, rebased};
 use super::strace::{Argument, Call, kind, number};
 
-/// Lapse by which a program leaves something to luck.
+/// Kind of a missing or failed sync.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lapse {
-    /// Data was written, or a size changed, and never made durable.
+    /// Data was written, or a size changed, and not made durable.
     DataNotSynced {
-        /// How many bytes since the last sync, of a mapped file all that were given to msync(2).
+        /// Bytes written since the last sync; of a mapped file all bytes given to msync(2).
         bytes: u64,
     },
     /// A name was changed by a call of this kind (`open`, `mkdir`, `link`, `rename`, `unlink`), and the
-    /// directory never synced afterwards.
+    /// directory was not synced afterwards.
     DirectoryNotSynced(&'static str),
-    /// A file took the place of another before its data was synced.
+    /// A file replaced another before its data was synced.
     RenamedBeforeSync,
-    /// An fsync failed, and the program went on.
+    /// An fsync failed, and the program continued.
     FailedSyncIgnored {
-        /// The error.
+        /// Error of the fsync.
         error: String,
     },
-    /// An fsync failed, and another one was believed.
+    /// An fsync failed, and the program relied on another one.
     FailedSyncRetried {
-        /// The error.
+        /// Error of the first fsync.
         error: String,
     },
 }
 
-/// Something that is left to luck.
+/// Operation left unsynced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// Kind of the lapse.
     pub lapse: Lapse,
     /// File that the lapse concerns.
     pub path: PathBuf,
-    /// The call after which something is missing, from 0.
+    /// Index of the call that lacks a sync, from 0.
     pub call: usize,
-    /// When that was.
+    /// Time of that call.
     pub at: Nanos,
 }
 
 /// State of the audit of a program, from its calls so far.
 #[derive(Debug, Default)]
 pub struct Audit {
-    /// Only what is beneath counts.
+    /// Directory below which files count.
     beneath: PathBuf,
-    /// Where each thread works, which is where the program began unless something else was seen.
+    /// Working directory of each thread: that of the start, unless a change was seen.
     working: BTreeMap<u32, PathBuf>,
     calls: usize,
-    /// Findings that stand unless something follows, by file: data, names, and syncs that failed.
+    /// Findings that a later call may resolve, by file: data, names, and failed syncs.
     unsynced: BTreeMap<PathBuf, Finding>,
     entries: BTreeMap<PathBuf, Entry>,
     failed: BTreeMap<PathBuf, Finding>,
-    /// Findings that stand whatever follows.
+    /// Final findings.
     found: Vec<Finding>,
     synced: BTreeMap<PathBuf, u64>,
     not_seen: BTreeMap<&'static str, u64>,
-    /// By file, thread and descriptor: true if it was opened so that each write is durable.
+    /// By file, thread and descriptor: true if each write through the descriptor is durable (O_SYNC,
+    /// O_DSYNC).
     opened: BTreeMap<PathBuf, BTreeMap<(u32, i64), bool>>,
     names: FileNames,
-    /// Files that are mapped to be written, the last one last.
+    /// Writable mappings, the latest last.
     mappings: Vec<Mapping>,
 }
 
-/// Change of a name that nothing has made durable yet.
+/// Change of a name that is not durable yet.
 #[derive(Debug)]
 struct Entry {
     finding: Finding,
-    /// True if a power cut may bring back what had the name, or what was renamed to it.
+    /// True if a power cut may restore the previous object of the name, or the object renamed to it.
     was_there: bool,
 }
 
-/// File that is mapped to be written.
+/// File mapped for writing.
 #[derive(Debug)]
 struct Mapping {
     addresses: Range<u64>,
@@ -94,24 +95,24 @@ struct Mapping {
 }
 
 impl Audit {
-    /// Creates an audit of the files beneath this directory, an absolute path, where the program begins to
-    /// work. `names` are there before it does.
+    /// Creates an audit of the files below an absolute directory, in which the program starts. `names` exist
+    /// before the program does.
     pub fn beneath(directory: &Path, names: &FileNames) -> Self {
         Self { beneath: directory.to_owned(), names: names.clone(), ..Self::default() }
     }
 
-    /// Returns how often each file was synced with success.
+    /// Returns the number of successful syncs of each file.
     pub const fn synced(&self) -> &BTreeMap<PathBuf, u64> {
         &self.synced
     }
 
-    /// Returns the ways to write that calls do not tell of, with how often they were set up: what goes
-    /// through them is not judged.
+    /// Returns the interfaces whose writes are not visible in calls, with the number of uses. Writes through
+    /// them are not judged.
     pub const fn not_seen(&self) -> &BTreeMap<&'static str, u64> {
         &self.not_seen
     }
 
-    /// Returns what is left to luck if the program has made all of its calls.
+    /// Returns the findings, assuming that the program makes no further calls.
     pub fn findings(&self) -> Vec<Finding> {
         let entries = self.entries.iter().map(|(path, entry)| (path, &entry.finding));
         let open = self.unsynced.iter().chain(entries).chain(&self.failed);
@@ -152,8 +153,8 @@ impl Audit {
         Finding { lapse, path: path.to_owned(), call: self.calls, at: call.at }
     }
 
-    /// Returns what a call changes: the plainest name of a call of its kind, and the last path that it was
-    /// given, or wrote to. `None` if it changes nothing beneath the directory of this audit. Its result does
+    /// Returns the change by a call: the plainest name of its kind of call, and the last path that it names,
+    /// or writes to. `None` if it changes nothing below the audited directory. The result of the call does
     /// not matter.
     pub(super) fn changed(&self, call: &Call) -> Option<(&'static str, PathBuf)> {
         let kind = kind(call);
@@ -183,7 +184,7 @@ impl Audit {
         }
     }
 
-    /// Returns the path with this number that a call was given, from 0, made absolute.
+    /// Returns path argument `number` of a call, from 0, as an absolute path.
     pub(super) fn path_at(&self, call: &Call, number: usize) -> Option<PathBuf> {
         let (place, path) = call.text(number)?;
         let directory = place.checked_sub(1).and_then(|before| descriptor(call, before));
@@ -210,8 +211,8 @@ impl Audit {
         }
     }
 
-    /// Takes note of whether a file is empty after this call. Returns true if the call may have changed its
-    /// data or its size.
+    /// Notes whether a file is empty after this call. Returns true if the call may have changed its data or
+    /// its size.
     fn is_changed(&mut self, path: &Path, call: &Call) -> bool {
         let is_sized = matches!(call.name.as_str(), "truncate" | "ftruncate" | "fallocate");
         if empties(call) || (is_sized && number_at(call, 1) == Some(0) && call.name != "fallocate") {
@@ -224,7 +225,7 @@ impl Audit {
         is_changed
     }
 
-    /// Takes a change of the data of a file that nothing has made durable yet.
+    /// Notes a change of a file's data that is not durable yet.
     fn changed_data(&mut self, path: &Path, bytes: u64, call: &Call) {
         let names = std::iter::once(path).chain(self.names.all(path));
         let earlier =
@@ -245,8 +246,8 @@ impl Audit {
         }
     }
 
-    /// Returns true if a write through this descriptor is durable when it returns. One that the thread did
-    /// not open itself is that of another thread, or of a process before it; a copy has any number.
+    /// Returns true if writes through this descriptor are durable on return. A descriptor that the thread did
+    /// not open itself belongs to another thread or an earlier process; a copy may have any number.
     fn is_durable_at_once(&self, thread: u32, number: i64, path: &Path) -> bool {
         let Some(opened) = self.opened.get(path) else { return false };
         if let Some(own) = opened.get(&(thread, number)) {
@@ -268,14 +269,14 @@ impl Audit {
         self.mappings.push(Mapping { addresses, is_from_start, path: path.to_owned() });
     }
 
-    /// Returns the mapping that an msync(2) is for.
+    /// Returns the mapping that an msync(2) covers.
     fn mapping(&self, call: &Call) -> Option<&Mapping> {
         let address = number_at(call, 0)?;
         self.mappings.iter().rfind(|mapping| mapping.addresses.contains(&address))
     }
 
-    /// Takes an msync(2). It makes the file durable if it is for all of it as far as is known; with
-    /// `MS_ASYNC` it does nothing since Linux 2.6.19.
+    /// Handles an msync(2). It makes the file durable if it covers the whole file, as far as known. With
+    /// `MS_ASYNC` it has done nothing since Linux 2.6.19.
     fn msynced(&mut self, call: &Call) {
         let (Some(mapping), Some(length)) = (self.mapping(call), number_at(call, 1)) else { return };
         let path = self.names.current(&mapping.path);
@@ -287,7 +288,7 @@ impl Audit {
         }
     }
 
-    /// Takes note that the data of a file is durable.
+    /// Notes that the data of a file is durable.
     fn data_synced(&mut self, path: &Path) {
         self.unsynced.remove(path);
         for name in self.names.all(path) {
@@ -339,7 +340,7 @@ impl Audit {
 
     fn renamed(&mut self, call: &Call) {
         let (Some(from), Some(to)) = (self.path_at(call, 0), self.path_at(call, 1)) else { return };
-        // rename(2) does nothing with two names of one file.
+        // rename(2) does nothing if both names belong to one file.
         if self.names.is_same_file(&from, &to) || !(self.counts(&from) || self.counts(&to)) {
             return;
         }
@@ -362,7 +363,7 @@ impl Audit {
         self.entry(call, "rename", &to, was_there);
     }
 
-    /// Takes note that what has the path `from`, and all beneath it, has the path `to`.
+    /// Notes the rename of `from`, and of everything below it, to `to`.
     fn shift(&mut self, from: &Path, to: &Path) {
         self.names.rename(from, to);
         shift_in(&mut self.unsynced, from, to);
@@ -389,7 +390,7 @@ impl Audit {
         self.entry(call, "link", &to, false);
     }
 
-    /// Returns the path of the file that a call gives another name: of one without a name, that of its
+    /// Returns the path of the file to which a call adds a name; for a file without a name, the path of its
     /// descriptor.
     fn linked_from(&self, call: &Call) -> Option<PathBuf> {
         let path = self.path_at(call, 0)?;
@@ -403,17 +404,17 @@ impl Audit {
 
     fn unlinked(&mut self, call: &Call) {
         let Some(path) = self.path_at(call, 0).filter(|path| self.counts(path)) else { return };
-        // Data of a file that is not durable is not durable under another name of the file either.
+        // Data of a file that is not durable is not durable under another name either.
         let left = self.names.others(&path).next().map(Path::to_owned);
         if let (Some(finding), Some(left)) = (self.unsynced.remove(&path), left) {
             self.unsynced.insert(left, finding);
         }
         self.names.remove(&path);
-        // Changes within a directory are of no account without it.
+        // Changes in a removed directory do not matter.
         for within in beneath(&self.entries, &path).into_iter().filter(|within| *within != path) {
             self.entries.remove(&within);
         }
-        // The removal of a name that was made since the directory was synced need not be durable.
+        // Removing a name created since the last sync of the directory need not be durable.
         if self.was_there(&path, true) {
             self.entry(call, "unlink", &path, true);
         } else {
@@ -421,23 +422,22 @@ impl Audit {
         }
     }
 
-    /// Takes note that a call changed a name, which was there before (`was_there`) unless the directory was
-    /// not synced since an earlier change.
+    /// Notes the change of a name. It existed before according to `was_there`, unless the directory was not
+    /// synced since an earlier change.
     fn entry(&mut self, call: &Call, change: &'static str, path: &Path, was_there: bool) {
         let was_there = self.was_there(path, was_there);
         let finding = self.finding(Lapse::DirectoryNotSynced(change), path, call);
         self.entries.insert(path.to_owned(), Entry { finding, was_there });
     }
 
-    /// Returns true if a name was there before the first change of it that is not durable; `now` if there is
-    /// no such change.
+    /// Returns true if a name existed before its first change that is not durable; `now` without such a
+    /// change.
     fn was_there(&self, path: &Path, now: bool) -> bool {
         self.entries.get(path).map_or(now, |entry| entry.was_there)
     }
 }
 
-/// Gives all that has a path which is `from` or beneath it the path that it has after a rename, in place of
-/// what is there.
+/// Moves all entries at or below `from` to their paths after a rename, replacing existing ones.
 fn shift_in<V>(map: &mut BTreeMap<PathBuf, V>, from: &Path, to: &Path) {
     for replaced in beneath(map, to) {
         map.remove(&replaced);
@@ -449,7 +449,7 @@ fn shift_in<V>(map: &mut BTreeMap<PathBuf, V>, from: &Path, to: &Path) {
     }
 }
 
-/// Returns a path in which `..` takes the name before it away, as it does unless that is a symbolic link.
+/// Returns a path in which `..` removes the name before it, which is correct unless that is a symbolic link.
 fn without_parents(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for component in path.components() {
@@ -461,7 +461,7 @@ fn without_parents(path: &Path) -> PathBuf {
     plain
 }
 
-/// Returns the path behind the descriptor at this place.
+/// Returns the path behind the descriptor argument at this index.
 fn descriptor(call: &Call, place: usize) -> Option<&Path> {
     match call.arguments.get(place)? {
         Argument::Descriptor(_, path) => Some(path),
@@ -469,7 +469,7 @@ fn descriptor(call: &Call, place: usize) -> Option<&Path> {
     }
 }
 
-/// Returns the descriptor that a call writes through, and its path: the first one, or the second of those
+/// Returns the descriptor that a call writes through, and its path: the first one, or the second for calls
 /// that copy.
 fn written_through(call: &Call) -> Option<(i64, &Path)> {
     let place = if matches!(call.name.as_str(), "copy_file_range" | "splice") { 2 } else { 0 };
@@ -479,7 +479,7 @@ fn written_through(call: &Call) -> Option<(i64, &Path)> {
     }
 }
 
-/// Returns the number at this place.
+/// Returns the number at this index.
 fn number_at(call: &Call, place: usize) -> Option<u64> {
     match call.arguments.get(place)? {
         Argument::Word(word) => number(word).map(i64::cast_unsigned),
@@ -487,19 +487,19 @@ fn number_at(call: &Call, place: usize) -> Option<u64> {
     }
 }
 
-/// Returns true if a call was given a flag.
+/// Returns true if the call has the flag.
 pub(crate) fn has_flag(call: &Call, flag: &str) -> bool {
     // The flags of openat2(2) are in a structure.
     let is_flag = |word: &str| word.split(['|', '=', ',']).any(|word| word == flag);
     call.arguments.iter().any(|one| matches!(one, Argument::Word(word) if is_flag(word)))
 }
 
-/// Returns true if opening it may give a new file its name.
+/// Returns true if opening may create the file.
 pub(crate) fn may_create(call: &Call) -> bool {
     (has_flag(call, "O_CREAT") || call.name == "creat") && !has_flag(call, "O_TMPFILE")
 }
 
-/// Returns true if opening a file empties it.
+/// Returns true if opening truncates the file.
 fn empties(call: &Call) -> bool {
     has_flag(call, "O_TRUNC") || call.name == "creat"
 }

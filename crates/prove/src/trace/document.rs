@@ -1,4 +1,4 @@
-//! The document of a trace, from the calls of a program.
+//! Document of a trace, from the calls of a program.
 
 use std::path::Path;
 
@@ -6,8 +6,8 @@ use plumb_report::document::power::{TraceDocument, TraceFinding};
 
 use super::{Audit, Finding, Lapse, TracedCalls};
 
-/// Builds the document from the calls of a program. One that ended with an error has not ignored the
-/// fsync that failed, and promised nothing of what it had not synced by then.
+/// Builds the document from the calls of a program. A program that ended with an error has not ignored its
+/// failed fsync, and has acknowledged nothing that was unsynced then.
 pub(crate) fn document_of(traced: &TracedCalls, succeeded: bool) -> TraceDocument {
     let root = &*traced.root;
     let mut audit = Audit::beneath(root, &traced.names);

@@ -1,5 +1,4 @@
-//! Sync calls that a program does not make, as a change to try: which one, and after which of its system
-//! calls.
+//! Sync calls that a program lacks, as changes to try: the call, and the system calls after which it is made.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -10,34 +9,33 @@ use plumb_block::Nanos;
 
 use super::{Audit, Finding, Lapse, TracedCalls};
 
-/// With more names than that in one directory a change names none of them.
+/// Maximum number of names in one directory that a change names individually.
 const NAMES_MAX: usize = 3;
 
-/// Object that is synced.
+/// Object to sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sync {
-    /// The file that the call wrote to, or named last.
+    /// File that the call wrote to, or named last.
     File,
-    /// The directory that holds its name.
+    /// Directory that contains the name of the file.
     Directory,
 }
 
-/// A sync call, made after every system call that matches, and before the thread whose call it is does
-/// anything else.
+/// Sync call made after every matching system call, before the calling thread continues.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Injection {
-    /// The kind of system call, by its plainest name: `unlink` stands for unlinkat(2) too, `write` for all
-    /// that write through a descriptor.
+    /// Kind of system call, by its plainest name: `unlink` also covers unlinkat(2), `write` all calls that
+    /// write through a descriptor.
     pub after: &'static str,
-    /// The file that it named last or wrote to, beneath the root. In the name `#` stands for any number, and
-    /// `*` is any name.
+    /// File that the call named last or wrote to, relative to the root. In the name `#` matches any number,
+    /// and `*` any name.
     pub path: PathBuf,
     /// Object that is synced.
     pub sync: Sync,
 }
 
 impl Injection {
-    /// Returns true if it belongs to a call of this kind, with this path beneath the root.
+    /// Returns true if it applies to a call of this kind with this path relative to the root.
     pub(super) fn matches(&self, after: &str, path: &Path) -> bool {
         let (own, other) = (self.path.file_name(), path.file_name());
         self.after == after
@@ -71,8 +69,8 @@ fn without_numbers(path: &Path) -> String {
     name
 }
 
-/// Returns how likely it is that a lapse of this kind loses something: 0 is the most. None if no sync call
-/// mends it.
+/// Returns the rank of a lapse by the probability that it loses something: 0 is the highest. Returns `None`
+/// if no sync call remedies it.
 fn rank(lapse: &Lapse) -> Option<u8> {
     match lapse {
         Lapse::DirectoryNotSynced("unlink" | "rename") => Some(0),
@@ -84,9 +82,9 @@ fn rank(lapse: &Lapse) -> Option<u8> {
     }
 }
 
-/// Returns the sync calls that may mend what the calls of a program leave to luck, the likeliest first. Only
-/// what was left unsynced at one of the times in `acknowledged`, which rise, counts; by the clock of the
-/// calls.
+/// Returns the sync calls that may remedy the unsynced operations of a program, the most probable first. Only
+/// operations unsynced at one of the times in `acknowledged` count, which must increase and be of the clock
+/// of the calls.
 pub fn candidates(traced: &TracedCalls, acknowledged: &[Nanos]) -> Vec<Injection> {
     let mut audit = Audit::beneath(&traced.root, &traced.names);
     let mut rest = traced.calls.iter().peekable();
@@ -127,7 +125,7 @@ pub fn candidates(traced: &TracedCalls, acknowledged: &[Nanos]) -> Vec<Injection
     all
 }
 
-/// Returns the sync call that would mend a finding, with its rank.
+/// Returns the sync call that would remedy a finding, with its rank.
 fn missing_sync_call(
     audit: &Audit,
     traced: &TracedCalls,
@@ -137,7 +135,7 @@ fn missing_sync_call(
     let call = traced.calls.get(finding.call)?;
     let (after, sync, path) = match finding.lapse {
         Lapse::DirectoryNotSynced(_) => (audit.changed(call)?.0, Sync::Directory, finding.path.clone()),
-        // The file has to be synced before it takes the place of the other.
+        // The file must be synced before it replaces the other.
         Lapse::RenamedBeforeSync => ("write", Sync::File, audit.path_at(call, 0)?),
         _ => {
             let (after, path) = audit.changed(call)?;

@@ -1,4 +1,4 @@
-//! System calls of a program in the form of a lane of the timeline in a report.
+//! System calls of a program as a lane of the timeline in a report.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -8,8 +8,8 @@ use plumb_report::document::proof::{Lane, TimelineItem};
 
 use super::{Argument, Audit, TracedCalls};
 
-/// Returns the calls that change something beneath the root or sync it, each with the process that made it.
-/// Their times are those of the calls less `began`.
+/// Returns the calls that change or sync something below the root, each with its process. Times are relative
+/// to `began`.
 pub(crate) fn lane(traced: &TracedCalls, began: Nanos) -> Vec<TimelineItem> {
     let root = &*traced.root;
     let mut audit = Audit::beneath(root, &traced.names);

@@ -1,4 +1,4 @@
-//! Processes that a traced program has left running: strace(1) waits for all of them, and would for ever.
+//! Processes that a traced program has left running. strace(1) would wait for them indefinitely.
 
 use std::collections::BTreeSet;
 
@@ -11,23 +11,23 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::strace::exited;
 use super::thread_state::{traced_by, tracer};
 
-/// Time that they have to end by themselves once the program has ended.
+/// Time that they have to exit after the program has ended.
 const GRACE: Nanos = Nanos::secs(1);
 
-/// State of a program and of what it has started.
+/// State of a program and of the processes that it has started.
 #[derive(Debug, Default)]
 pub(super) struct Leftovers {
-    /// The first thread of all.
+    /// First thread of the program.
     first: Option<u32>,
-    /// The process of strace.
+    /// Process ID of strace.
     tracer: Option<u32>,
-    /// Clock that began when the program had ended.
+    /// Clock started at the end of the program.
     ended: Option<RealClock>,
     names: BTreeSet<String>,
 }
 
 impl Leftovers {
-    /// Learns from a line of the trace which processes there are, and when the program has ended.
+    /// Updates the processes, and the end of the program, from a line of the trace.
     pub(super) fn observe(&mut self, line: &str) {
         let thread = line.trim_ascii_start().split(' ').next().and_then(|word| word.parse().ok());
         self.first = self.first.or(thread);
@@ -37,13 +37,13 @@ impl Leftovers {
         }
     }
 
-    /// Returns the time to wait for the next line; `None`: without end.
+    /// Returns the time to wait for the next line; `None` for no limit.
     pub(super) fn patience(&self) -> Option<Timespec> {
         let left = GRACE.since(self.ended?.now()).max(Nanos::millis(50));
         std::time::Duration::from(left).try_into().ok()
     }
 
-    /// Kills what is left, once the program has ended and the time for it is over.
+    /// Kills the remaining processes once their time is over.
     pub(super) fn kill_late(&mut self) {
         let (Some(ended), Some(tracer)) = (self.ended, self.tracer) else { return };
         if ended.now() < GRACE {
@@ -61,7 +61,7 @@ impl Leftovers {
         }
     }
 
-    /// Returns the names of the processes that were killed, except those in the process group of the program.
+    /// Returns the names of the killed processes, except those in the process group of the program.
     pub(super) fn into_names(self) -> Vec<String> {
         self.names.into_iter().collect()
     }

@@ -1,5 +1,5 @@
-//! System calls that a program made, what it leaves unsynced by them, and the program run again with a sync
-//! call that it lacks.
+//! System calls of a program, the operations that it leaves unsynced, and new runs with additional sync
+//! calls.
 
 mod audit;
 mod document;

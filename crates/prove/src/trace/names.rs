@@ -1,5 +1,4 @@
-//! Names of files beneath a directory: those that were there before a program, and what its calls made of
-//! them.
+//! Names of files below a directory: the initial ones, and the changes by the calls of a program.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -9,23 +8,23 @@ use std::path::{Path, PathBuf};
 /// End of the path that the kernel shows for a descriptor whose name was removed (d_path in fs/d_path.c).
 const DELETED: &str = " (deleted)";
 
-/// Directories of the kernel, in which no program keeps a file.
+/// Directories of the kernel, which hold no files of programs.
 const KERNEL: [&str; 2] = ["/proc", "/sys"];
 
-/// Files by their names, as far as they are known: a file that another program makes meanwhile is not.
+/// Files by name, as far as known. Files created by other programs meanwhile are not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileNames {
-    /// Number of the file by name. A name that was removed ends with [`DELETED`].
+    /// Number of the file by name. A removed name ends with [`DELETED`].
     files: BTreeMap<PathBuf, usize>,
     /// Names by the number of the file.
     names: BTreeMap<usize, BTreeSet<PathBuf>>,
-    /// Files that may hold bytes.
+    /// Files that may contain data.
     filled: BTreeSet<usize>,
     next: usize,
 }
 
 impl FileNames {
-    /// Reads the names that are beneath a directory now. What cannot be read is left out.
+    /// Reads the current names below a directory. Unreadable ones are left out.
     pub fn beneath(root: &Path) -> Self {
         let mut all = Self::default();
         let mut linked = HashMap::new();
@@ -68,13 +67,13 @@ impl FileNames {
         self.assign(name, Some(file));
     }
 
-    /// Adds a name of the file that has the name `from`.
+    /// Adds a name to the file named `from`.
     pub(super) fn link(&mut self, from: &Path, to: &Path) {
         let file = self.file(from);
         self.assign(to, Some(file));
     }
 
-    /// Takes a name from its file, for one that is removed or taken by another file.
+    /// Removes a name from its file, after an unlink or a replacement.
     pub(super) fn remove(&mut self, name: &Path) {
         if let Some(file) = self.files.get(name).copied() {
             self.assign(name, None);
@@ -82,7 +81,7 @@ impl FileNames {
         }
     }
 
-    /// Gives a file another name in place of one; of a directory, also all that is in it.
+    /// Renames a file or directory, with everything below it.
     pub(super) fn rename(&mut self, from: &Path, to: &Path) {
         self.remove(to);
         for name in beneath(&self.files, from) {
@@ -92,31 +91,31 @@ impl FileNames {
         }
     }
 
-    /// Takes note that the file with this name may hold bytes.
+    /// Notes that the file with this name may contain data.
     pub(super) fn fill(&mut self, name: &Path) {
         let file = self.file(name);
         self.filled.insert(file);
     }
 
-    /// Takes note that the file with this name is empty. Returns true if it may have held bytes.
+    /// Notes that the file with this name is empty. Returns true if it may have contained data.
     pub(super) fn empty(&mut self, name: &Path) -> bool {
         let is_known = self.exists(name);
         let file = self.file(name);
         self.filled.remove(&file) || !is_known
     }
 
-    /// Returns a name that the file with this name has now: the same, unless that was removed.
+    /// Returns a current name of the file with this name: the same one, unless that was removed.
     pub(super) fn current(&self, name: &Path) -> PathBuf {
         let other = self.others(name).next().filter(|_| is_removed(name));
         other.unwrap_or(name).to_owned()
     }
 
-    /// Returns the other names that the file with this name has now.
+    /// Returns the other current names of the file with this name.
     pub(super) fn others<'a>(&'a self, name: &'a Path) -> impl Iterator<Item = &'a Path> {
         self.all(name).filter(move |other| *other != name && !is_removed(other))
     }
 
-    /// Returns all names that the file with this name has or had, as far as they are known.
+    /// Returns all known names, current and former, of the file with this name.
     pub(super) fn all(&self, name: &Path) -> impl Iterator<Item = &Path> {
         let names = self.files.get(name).and_then(|file| self.names.get(file));
         names.into_iter().flatten().map(|other| &**other)
@@ -127,7 +126,7 @@ impl FileNames {
         self.next
     }
 
-    /// Returns the number of the file with this name; a new one if it is not known.
+    /// Returns the number of the file with this name, assigning one if it is unknown.
     fn file(&mut self, name: &Path) -> usize {
         match self.files.get(name) {
             Some(file) => *file,
@@ -138,7 +137,7 @@ impl FileNames {
         }
     }
 
-    /// Makes this the name of a file, or of none.
+    /// Assigns a name to a file, or to none.
     fn assign(&mut self, name: &Path, file: Option<usize>) {
         if let Some(before) = self.files.remove(name)
             && let Some(names) = self.names.get_mut(&before)
@@ -152,13 +151,13 @@ impl FileNames {
     }
 }
 
-/// Returns the paths of a map that are this one or beneath it.
+/// Returns the keys of a map at or below this path.
 pub(super) fn beneath<V>(map: &BTreeMap<PathBuf, V>, root: &Path) -> Vec<PathBuf> {
     let from_root = map.range(root.to_owned()..).map(|(path, _)| path);
     from_root.take_while(|path| path.starts_with(root)).cloned().collect()
 }
 
-/// Returns the path that a file has once `from`, which is its path or that of a directory above it, was
+/// Returns the new path of a file after `from`, which is its path or that of a directory above it, was
 /// renamed to `to`.
 pub(super) fn rebased(path: &Path, from: &Path, to: &Path) -> PathBuf {
     match path.strip_prefix(from) {
@@ -168,7 +167,7 @@ pub(super) fn rebased(path: &Path, from: &Path, to: &Path) -> PathBuf {
     }
 }
 
-/// Returns true if a descriptor has this path after its name was removed, or if it never had one.
+/// Returns true for the path of a descriptor whose name was removed, or that never had one.
 pub(super) fn is_removed(path: &Path) -> bool {
     path.to_string_lossy().ends_with(DELETED)
 }

@@ -1,16 +1,15 @@
-//! A program under strace(1), read while it runs, with sync calls made in its place.
+//! Program under strace(1), whose trace is read while it runs, with sync calls made on its behalf.
 //!
-//! The trace goes through a FIFO that holds one page, and a line is far longer: strace pads it before the
-//! result. So while the beginning of a line has been read and its end has not, strace waits in write(2), and
-//! the thread whose call it is stays where the call has returned and nothing else has happened. That holds
-//! with any number of threads, and needs no signals, which threads would share. What is synced meanwhile
-//! reaches the drive as if the program had synced it. Writeback of choice
-//! ([`Writeback`]) is done at the same place.
+//! The trace goes through a FIFO that holds one page, and a line is far longer, since strace pads it before
+//! the result. So while the beginning of a line has been read and its end has not, strace waits in write(2),
+//! and the calling thread is held right after its call. That works with any number of threads, and without
+//! signals, which threads would share. Syncs made meanwhile reach the drive as if the program had made them.
+//! Chosen writeback ([`Writeback`]) is done at the same point.
 //!
-//! Limitations: the result of the call stands at the end of the line, so that a call that fails is followed
-//! by a sync, too; such are counted. strace can leave them out by itself (`-z`), but version 6.1 then loses
-//! calls of programs with several threads. What io_uring, aio and mapped memory write is not among the calls;
-//! [`Audit::not_seen`] names it.
+//! Limitations: the result of the call is at the end of the line, so failed calls are followed by a sync as
+//! well; these are counted. strace can leave failed calls out by itself (`-z`), but version 6.1 then loses
+//! calls of programs with several threads. Writes by io_uring, aio and mapped memory are not among the calls;
+//! [`Audit::not_seen`] lists them.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -36,64 +35,62 @@ use crate::error::{Error, ErrorKind, Result, cannot};
 use crate::posix::{Follower, make_fifo};
 use crate::subject::User;
 
-/// Capacity of the FIFO: the least there is, which is a page.
+/// Capacity of the FIFO: the minimum, which is a page.
 const PIPE: usize = 4096;
-/// The column of the result, in FIFOs. With arguments of up to half of that strace still waits.
+/// Column of the result, in capacities of the FIFO. With arguments of up to half of that strace still waits.
 const PADDED: usize = 6;
-/// Ways to write that no call tells of, as strace(1) is told to refuse them.
+/// Option of strace(1) that refuses interfaces whose writes are not visible in calls.
 const REFUSED: &str = "inject=io_uring_setup,io_setup:error=ENOSYS";
-/// Number of blanks that end the part of a line that tells of a call which has returned.
+/// Number of blanks that end the part of a line about a returned call.
 const BLANKS: usize = 64;
 
-/// Calls of a program that has ended, and what followed them.
+/// Calls of a program that has ended, and their follower.
 type Read = (TracedCalls, Option<Follower>);
 
 #[derive(Default)]
 pub(crate) struct TraceOptions {
-    /// Sync calls to make in place of the program.
+    /// Sync calls to make on behalf of the program.
     pub(crate) injections: Vec<Injection>,
-    /// Sync calls of the program that are not made, and succeed.
+    /// Sync calls of the program that are skipped and reported as successful.
     pub(crate) left_out: Vec<SyncCall>,
-    /// Choice of writeback; `None` if the kernel chooses.
+    /// Choice of writeback; `None` for the kernel's own.
     pub(crate) writeback: Option<Writeback>,
-    /// Receiver of each call while its thread is held. Writes by io_uring or aio are refused to the program
-    /// then.
+    /// Receiver of each call while its thread is held. Writes by io_uring or aio are refused then.
     pub(crate) follower: Option<Follower>,
-    /// True if the follower is all that learns of sync calls: those that are left out are kept from it alone.
+    /// True if sync calls are only reported to the follower. Those that are left out are just not reported.
     pub(crate) is_modelled: bool,
-    /// True if what the program leaves running is killed a second after its end; else it is waited for.
+    /// True to kill leftover processes a second after the end of the program; false to wait for them.
     pub(crate) kills_leftovers: bool,
 }
 
-/// A trace in progress. Dropping it gives the trace up.
+/// Trace in progress. Dropping it abandons the trace.
 #[derive(Debug)]
 pub struct Tracer {
     directory: TempDir,
-    /// The column of the result if threads are held after their calls.
+    /// Column of the result if threads are held after their calls.
     column: Option<usize>,
-    /// True if ways to write that no call tells of are refused to the program.
+    /// True if interfaces whose writes are not visible are refused.
     refuses: bool,
-    /// Expressions for strace(1) by which sync calls are not made.
+    /// Expressions for strace(1) that skip sync calls.
     injected: Vec<String>,
     reader: Option<JoinHandle<Result<Read>>>,
 }
 
 impl Tracer {
-    /// Gets ready for one program, of which what it does beneath `root` counts, and the sync calls to make in
-    /// its place and what to write back. The thread that calls it lends its descriptors to the one that reads
-    /// and syncs.
+    /// Prepares to trace one program, of which operations below `root` count, with sync calls to make on its
+    /// behalf and chosen writeback. The reading thread shares the descriptors of the calling one.
     ///
     /// # Errors
-    /// If strace is missing, or nothing can be made in the directory for temporary files.
+    /// If strace is missing, or the directory for temporary files is not writable.
     pub fn start(root: &Path, injections: Vec<Injection>, writeback: Option<Writeback>) -> Result<Self> {
         let options = TraceOptions { injections, writeback, ..TraceOptions::default() };
         Self::with(root, options)
     }
 
-    /// Gets ready as [`start`](Self::start) does, with these options.
+    /// Prepares as [`start`](Self::start) does, with these options.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// Those of [`start`](Self::start).
     pub(crate) fn with(root: &Path, options: TraceOptions) -> Result<Self> {
         let TraceOptions { injections, left_out, writeback, follower, kills_leftovers, is_modelled } =
             options;
@@ -137,14 +134,14 @@ impl Tracer {
         Ok(Self { directory, column, refuses, injected, reader: Some(reader) })
     }
 
-    /// Returns the command that runs `command` traced, with its arguments, variables and directory. Its
-    /// descriptors and its process group are for the caller to set. It ends as `command` does, when all of
-    /// its children have ended, and is to be run once.
+    /// Returns the command that runs `command` traced, with its arguments, variables and directory. The
+    /// caller sets descriptors and process group. It ends with the status of `command` after all its
+    /// children, and must be run once.
     pub fn command(&self, command: &Command) -> Command {
         self.command_as(command, None)
     }
 
-    /// Returns the command as [`command`](Self::command) does, where `command` runs as a user.
+    /// Returns the command as [`command`](Self::command) does, for a `command` that runs as a user.
     pub(crate) fn command_as(&self, command: &Command, user: Option<&User>) -> Command {
         let mut traced = Command::new("strace");
         let calls: Vec<&str> = CALLS.iter().map(|(_, names)| *names).collect();
@@ -175,18 +172,18 @@ impl Tracer {
         traced
     }
 
-    /// Returns the calls, once the program has ended.
+    /// Returns the calls after the program has ended.
     ///
     /// # Errors
-    /// If the trace cannot be read, or a sync call made in place of the program failed.
+    /// If the trace cannot be read, or an additional sync call failed.
     pub fn finish(self) -> Result<TracedCalls> {
         self.read().map(|(traced, _)| traced)
     }
 
-    /// Returns the calls and what followed them, once the program has ended.
+    /// Returns the calls and their follower after the program has ended.
     ///
     /// # Errors
-    /// As [`finish`](Self::finish).
+    /// Those of [`finish`](Self::finish).
     pub(crate) fn finish_followed(self) -> Result<(TracedCalls, Option<Follower>)> {
         self.read()
     }
@@ -201,7 +198,7 @@ impl Tracer {
         self.directory.path().join("trace")
     }
 
-    /// Wakes the reader: one to whom nobody has written yet would wait for ever.
+    /// Wakes the reader, which would wait indefinitely if nothing was ever written.
     fn wake(&self) {
         drop(rustix::fs::open(
             self.path(),
@@ -217,23 +214,23 @@ impl Drop for Tracer {
     }
 }
 
-/// Opens a FIFO to read from, and returns how many bytes it holds.
+/// Opens a FIFO for reading, and returns its capacity in bytes.
 fn open_fifo(path: &Path) -> rustix::io::Result<(File, usize)> {
     let fifo = make_fifo(path)?;
     let held = rustix::pipe::fcntl_setpipe_size(&fifo, PIPE)?;
     Ok((fifo, held))
 }
 
-/// Reads the trace, and holds the program where a sync call is to be made or something is written back.
+/// Reads the trace, and holds the program for additional sync calls and writeback.
 struct Reader {
     injections: Vec<Injection>,
-    /// Sync calls that are kept from the follower.
+    /// Sync calls not reported to the follower.
     left_out: Vec<SyncCall>,
     /// Number of sync calls that have returned.
     syncs: u64,
     chosen: Option<Chosen>,
     follower: Option<Follower>,
-    /// `None`: what the program leaves is waited for.
+    /// Leftover processes; `None` to wait for them.
     leftovers: Option<Leftovers>,
     audit: Audit,
     lines: Lines,
@@ -243,7 +240,7 @@ struct Reader {
 impl Reader {
     fn read(mut self, mut fifo: File) -> Result<Read> {
         let mut pending = Vec::new();
-        // How many sync calls belong to the line that is being read.
+        // Number of additional sync calls for the current line.
         let mut synced = None;
         let mut failed = None;
         let mut chunk = [0; PIPE];
@@ -286,8 +283,8 @@ impl Reader {
                     self.traced.calls.push(call);
                 }
             }
-            // After a failure the program goes on, and its trace is read to the end: it must not wait for
-            // ever.
+            // After a failure the program continues, and its trace is read to the end, so that it does not
+            // block.
             if synced.is_none() && failed.is_none() && pending.ends_with(&[b' '; BLANKS]) {
                 match self.returned(&pending) {
                     Ok(count) => synced = Some(count),
@@ -299,8 +296,8 @@ impl Reader {
         failed.map_or(Ok((self.traced, self.follower)), Err)
     }
 
-    /// Acts after a call that has returned, with or without success, and whose thread is held. Returns how
-    /// many sync calls were made. If the program went on meanwhile, that proves nothing.
+    /// Acts after a call that has returned, successfully or not, and whose thread is held. Returns the number
+    /// of additional sync calls. If the program continued meanwhile, the run proves nothing.
     fn returned(&mut self, begin: &[u8]) -> Result<u64> {
         let text = String::from_utf8_lossy(begin);
         let Some(call) = self.lines.clone().parse(&format!("{} = 0", text.trim_ascii_end())) else {
@@ -328,7 +325,7 @@ impl Reader {
         Ok(injected)
     }
 
-    /// Makes the sync calls that belong to a call, and returns how many.
+    /// Makes the additional sync calls for a call, and returns their number.
     fn inject(&mut self, call: &Call) -> Result<u64> {
         let Some((after, path)) = self.audit.changed(call) else { return Ok(0) };
         let Ok(named) = path.strip_prefix(&self.traced.root) else { return Ok(0) };
@@ -340,7 +337,7 @@ impl Reader {
             };
             let fsync = File::open(synced).and_then(|file| file.sync_all());
             match fsync {
-                // Somebody has removed it meanwhile, so nothing is left to be synced.
+                // The file was removed meanwhile, so there is nothing to sync.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => {
                     let what = format!("fsync of {} in place of the program", synced.display());

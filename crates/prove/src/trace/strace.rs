@@ -1,5 +1,5 @@
-//! The system calls of a program, read from the output of strace(1) with `-f -y -ttt -s 0`: a thread, a time,
-//! and a call on each line, descriptors with their paths; with `-T` also how long it took.
+//! Parser of the output of strace(1) with `-f -y -ttt -s 0`: a thread, a time, and a call on each line,
+//! descriptors with their paths; with `-T` also the duration.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,11 @@ use super::names::removed;
 /// A system call that has returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// The thread that made it.
+    /// Calling thread.
     pub thread: u32,
-    /// When it began, since the epoch.
+    /// Start of the call, since the epoch.
     pub at: Nanos,
-    /// Time that it took, if that was traced.
+    /// Duration of the call, if traced.
     pub took: Nanos,
     /// Name of the system call.
     pub name: String,
@@ -23,17 +23,17 @@ pub struct Call {
     pub arguments: Vec<Argument>,
     /// Value that the call returned, or the name of the error.
     pub result: Result<i64, String>,
-    /// The path behind the descriptor that it returned.
+    /// Path behind the returned descriptor.
     pub opened: Option<PathBuf>,
 }
 
 impl Call {
-    /// Returns true if it is an fsync(2), fdatasync(2) or syncfs(2) that failed.
+    /// Returns true for a failed fsync(2), fdatasync(2) or syncfs(2).
     pub(super) fn is_failed_sync(&self) -> bool {
         matches!(kind(self), "fsync" | "syncfs") && self.result.is_err()
     }
 
-    /// Returns the text argument with this number, from 0, and its place among all arguments.
+    /// Returns the text argument with this number, from 0, and its index among all arguments.
     pub(crate) fn text(&self, number: usize) -> Option<(usize, &Path)> {
         let mut texts = self.arguments.iter().enumerate().filter_map(|(place, argument)| match argument {
             Argument::Text(path) => Some((place, &**path)),
@@ -42,8 +42,8 @@ impl Call {
         texts.nth(number)
     }
 
-    /// Returns the path that the call syncs beneath `root`; an empty path for all that there is. `None` if it
-    /// syncs nothing there.
+    /// Returns the path below `root` that the call syncs; an empty path for everything. `None` if it syncs
+    /// nothing there.
     pub(crate) fn synced(&self, root: &Path) -> Option<PathBuf> {
         match (kind(self), self.arguments.first()) {
             ("sync", _) => Some(PathBuf::new()),
@@ -58,16 +58,16 @@ impl Call {
 /// Argument of a system call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Argument {
-    /// A descriptor; its path, where it has one.
+    /// Descriptor, and its path if it has one.
     Descriptor(i64, PathBuf),
-    /// Text: a path, or data, which is left out.
+    /// Text: a path, or data, which is omitted.
     Text(PathBuf),
     /// Anything else as printed: numbers, flags, structures.
     Word(String),
 }
 
-/// The calls of which an audit makes something, as strace(1) is asked for them (`?`: not all processors have
-/// it), after the plainest name of a call of their kind.
+/// Calls that an audit uses, in the syntax of strace(1) (`?`: missing on some processors), each group after
+/// the plainest name of its kind.
 pub(super) const CALLS: [(&str, &str); 17] = [
     ("execve", "execve"),
     ("open", "?open,openat,?openat2,?creat"),
@@ -88,7 +88,7 @@ pub(super) const CALLS: [(&str, &str); 17] = [
     ("aio", "io_setup"),
 ];
 
-/// Returns the plainest name of a call of this kind; empty if an audit makes nothing of it.
+/// Returns the plainest name of the call's kind; empty if an audit does not use it.
 pub(crate) fn kind(call: &Call) -> &'static str {
     let is_one = |names: &str| names.split(',').any(|name| name.trim_start_matches('?') == call.name);
     CALLS.iter().find(|(_, names)| is_one(names)).map_or("", |(kind, _)| kind)
@@ -97,13 +97,13 @@ pub(crate) fn kind(call: &Call) -> &'static str {
 /// State of parsing the lines of a trace.
 #[derive(Debug, Clone, Default)]
 pub struct Lines {
-    /// By thread: the beginning of a call during which another thread made one.
+    /// By thread: the beginning of a call that was interrupted by a line of another thread.
     begun: HashMap<u32, (Nanos, String)>,
 }
 
 impl Lines {
-    /// Returns the call that has returned with this line. Lines that are no calls (signals, exits) are passed
-    /// over; so is one that was cut off.
+    /// Returns the call that returned with this line. Lines that are not calls (signals, exits) are skipped,
+    /// and so is a truncated one.
     pub fn parse(&mut self, line: &str) -> Option<Call> {
         let (thread, rest) = line.trim_ascii_start().split_once(' ')?;
         let (at, rest) = rest.trim_ascii_start().split_once(' ')?;
@@ -122,7 +122,7 @@ impl Lines {
     }
 }
 
-/// Returns the thread that has ended with this line, if it is of the end of a thread.
+/// Returns the thread that ended with this line, if it reports an end.
 pub(super) fn exited(line: &str) -> Option<u32> {
     let mut words = line.split_whitespace();
     let thread = words.next()?.parse().ok()?;
@@ -161,7 +161,7 @@ fn call(thread: u32, at: Nanos, text: &str) -> Option<Call> {
     Some(Call { thread, at, took, name: name.to_owned(), arguments, result, opened })
 }
 
-/// Returns the number that a word is: decimal, or hexadecimal after `0x`.
+/// Returns the number in a word: decimal, or hexadecimal after `0x`.
 pub(super) fn number(text: &str) -> Option<i64> {
     match text.strip_prefix("0x") {
         Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16).ok().map(u64::cast_signed),
@@ -169,7 +169,7 @@ pub(super) fn number(text: &str) -> Option<i64> {
     }
 }
 
-/// Returns the arguments up to the bracket that ends them, and what comes after it.
+/// Returns the arguments up to the closing bracket, and the text after it.
 fn divide(text: &str) -> Option<(Vec<&str>, &str)> {
     let (mut depth, mut start, mut is_quoted, mut is_escaped) = (0_u32, 0, false, false);
     let mut arguments = Vec::new();
@@ -185,7 +185,7 @@ fn divide(text: &str) -> Option<(Vec<&str>, &str)> {
                 arguments.retain(|argument| !argument.is_empty());
                 return Some((arguments, &text[place + 1..]));
             }
-            // `=>` is no bracket, and a path ends only the one that it began.
+            // `=>` is not a bracket, and `>` ends only the path that it belongs to.
             ')' | ']' | '}' | '>' => depth = depth.saturating_sub(1),
             ',' if depth == 0 => {
                 arguments.push(text[start..place].trim());

@@ -1,4 +1,4 @@
-//! Sync calls of a program, by their places in its trace, so that another run can be made without them.
+//! Sync calls of a program, identified by their positions in the trace, so that another run can skip them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,26 +8,26 @@ use plumb_block::Nanos;
 use super::strace::kind;
 use super::{Call, TracedCalls};
 
-/// A sync call that a program made.
+/// Sync call of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyncCall {
     /// Number among the sync calls of the work, from 1.
     pub number: u64,
     /// Name of the system call.
     pub name: String,
-    /// File or directory that it syncs, beneath the root; empty for the root and for all that there is.
+    /// File or directory that the call syncs, relative to the root; empty for the root and for everything.
     pub path: PathBuf,
-    /// Number among the calls of this name of its thread, from 1, if no other thread makes so many: strace(1)
-    /// counts so.
+    /// Number among the calls of this name of its thread, from 1, which is how strace(1) counts; `None` if
+    /// another thread makes as many.
     pub occurrence: Option<u64>,
-    /// When it began, by the clock of the calls.
+    /// Start of the call, by the clock of the calls.
     pub at: Nanos,
-    /// Time that it took.
+    /// Duration of the call.
     pub took: Nanos,
 }
 
 impl SyncCall {
-    /// Returns true if another run made the same call at this place.
+    /// Returns true if it is the same call in another run.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         (self.number, &self.name, &self.path) == (other.number, &other.name, &other.path)
     }
@@ -40,7 +40,7 @@ impl fmt::Display for SyncCall {
     }
 }
 
-/// Returns the sync calls of a program that succeeded or failed, in the order in which they returned.
+/// Returns the sync calls of a program, successful or not, in the order of their returns.
 pub(crate) fn sync_calls(traced: &TracedCalls) -> Vec<SyncCall> {
     let (mut found, mut number) = (Vec::new(), 0);
     for (place, call) in traced.calls.iter().enumerate() {
@@ -68,7 +68,7 @@ pub(crate) fn sync_calls(traced: &TracedCalls) -> Vec<SyncCall> {
     found
 }
 
-/// Returns what strace(1) is told so that these calls are not made, and succeed: `None` if it cannot be.
+/// Returns the options of strace(1) that skip these calls and report success; `None` if that is impossible.
 pub(super) fn injected(calls: &[SyncCall]) -> Option<Vec<String>> {
     let mut names: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
     names.sort_unstable();
@@ -78,7 +78,7 @@ pub(super) fn injected(calls: &[SyncCall]) -> Option<Vec<String>> {
         let mut numbers = of_name.map(|call| call.occurrence).collect::<Option<Vec<u64>>>()?;
         numbers.sort_unstable();
         let step = numbers.get(1).map_or(1, |second| second - numbers[0]);
-        // One progression is all that an expression can hold.
+        // An expression can hold only one progression.
         if numbers.windows(2).any(|pair| pair[1] - pair[0] != step) {
             return None;
         }

@@ -3,17 +3,17 @@
 use plumb_linux::tree::LiveTree;
 use plumb_linux::tree::process::{ProcessStat, numbers, status};
 
-/// Returns true if a tracer holds the thread: state `t` of proc(5).
+/// Returns true if a tracer holds the thread (state `t` of proc(5)).
 pub(crate) fn is_held(thread: u32) -> bool {
     ProcessStat::read(&LiveTree, thread).is_some_and(|stat| stat.state == 't')
 }
 
-/// Returns true if the thread has ended, as it does when it is killed while it is held.
+/// Returns true if the thread has ended, for example if it was killed while held.
 pub(super) fn is_gone(thread: u32) -> bool {
     ProcessStat::read(&LiveTree, thread).is_none_or(|stat| matches!(stat.state, 'Z' | 'X'))
 }
 
-/// Returns the process that traces a thread: 0 if none does, `None` if there is no such thread.
+/// Returns the process that traces a thread; 0 if there is none, `None` if the thread does not exist.
 pub(crate) fn tracer(thread: u32) -> Option<u32> {
     status(&LiveTree, thread, "TracerPid:")
 }

@@ -1,8 +1,8 @@
-//! Writeback chosen by plumb: what the kernel may write back at any moment is written back at moments of
-//! choice, while the thread that made a system call is held after it.
+//! Chosen writeback: data that the kernel may write back at any time is written back at chosen moments, while
+//! the calling thread is held after a system call.
 //!
-//! A recording shows one order in which the kernel wrote dirty pages and metadata back. A program that works
-//! only in that order is wrong, and only another recording shows it.
+//! A recording shows one order in which the kernel wrote back dirty pages and metadata. A program that works
+//! only in that order is wrong, which only another recording shows.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -24,31 +24,31 @@ use rustix::fs::{Mode, OFlags};
 use super::{Audit, Call, TracedCalls};
 use crate::error::{Result, cannot};
 
-/// Share of the calls of a mixture after which nothing is written back: `LAZY` of `LAZY` plus the extents.
+/// Weight of no writeback in a mixture; each extent has weight 1.
 const LAZY: u64 = 4;
 
-/// Writeback in progress over the calls of one program.
+/// Writeback in progress during the calls of one program.
 pub(super) struct Chosen {
     plan: Writeback,
     chance: Xoshiro256PlusPlus,
     /// Number of sync calls that have returned.
     syncs: u64,
-    /// Directory of the file system that is written back.
+    /// Directory in the file system that is written back.
     root: PathBuf,
-    /// Nameless file of each file system, by its device number, whose fsync commits the journal; made when it
-    /// is first needed.
+    /// Nameless file of each file system, by its device number, whose fsync commits the journal. Created on
+    /// first use.
     others: BTreeMap<u64, File>,
 }
 
 impl Chosen {
-    /// Prepares for a program that works beneath `root`.
+    /// Prepares for a program that works below `root`.
     pub(super) fn new(plan: Writeback, root: &Path) -> Self {
         let seed = if let Writeback::Mixture { seed } = plan { seed } else { 0 };
         let chance = Xoshiro256PlusPlus::seed_from_u64(seed);
         Self { plan, chance, syncs: 0, root: root.to_owned(), others: BTreeMap::new() }
     }
 
-    /// Writes back what the plan wants after `call`, which has returned and whose thread is held. Returns
+    /// Writes back according to the plan after `call`, which has returned and whose thread is held. Returns
     /// true if something was written back.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl Chosen {
         Ok(true)
     }
 
-    /// Chooses what is written back after the next call that changes something.
+    /// Chooses the extent to write back after the next change.
     fn extent(&mut self) -> Option<Extent> {
         match self.plan {
             Writeback::AtOnce { extent } => Some(extent),
@@ -80,7 +80,7 @@ impl Chosen {
     fn write_back(&mut self, extent: Extent, path: &Path) -> io::Result<()> {
         if matches!(extent, Extent::Data | Extent::DataAndJournal) {
             match write_back_file(path) {
-                // The call has failed or removed it, or a later one has.
+                // The call failed or removed the file, or a later one did.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 written => written?,
             }
@@ -92,8 +92,8 @@ impl Chosen {
         }
     }
 
-    /// Commits the journal of the file system that holds a path, by fsync of another file, whose inode is
-    /// changed first: fsync of a file without changes commits nothing.
+    /// Commits the journal of the file system at a path, by fsync of another file, whose inode is changed
+    /// first: fsync of a file without changes commits nothing.
     fn commit(&mut self, path: &Path) -> io::Result<()> {
         let directory = directory_at(&self.root, path);
         let other = match self.others.entry(fs::metadata(directory)?.dev()) {
@@ -108,15 +108,15 @@ impl Chosen {
     }
 }
 
-/// Returns a directory of the file system that holds a path beneath `root`: that one, unless another file
-/// system is mounted there.
+/// Returns a directory of the file system at a path below `root`: `root` itself, unless another file system
+/// is mounted there.
 fn directory_at<'a>(root: &'a Path, path: &'a Path) -> &'a Path {
     let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev()).ok();
     let directory = path.ancestors().skip(1).find(|directory| directory.is_dir()).unwrap_or(root);
     if device(directory) == device(root) { root } else { directory }
 }
 
-/// Writes back the data of a regular file; of anything else nothing.
+/// Writes back the data of a regular file. Does nothing for others.
 fn write_back_file(path: &Path) -> io::Result<()> {
     if !std::fs::metadata(path)?.is_file() {
         return Ok(());
@@ -124,9 +124,9 @@ fn write_back_file(path: &Path) -> io::Result<()> {
     Ok(sync_file_range::write_back(File::open(path)?.as_fd(), Bytes(0), Bytes(0))?)
 }
 
-/// Returns the numbers of the sync calls of a program after which it changes something, counted from 1 as
-/// [`Writeback::AfterSync`] counts them. Writeback that begins after another one would do the same as after
-/// one of these.
+/// Returns the numbers of the sync calls of a program that are followed by changes, from 1 as for
+/// [`Writeback::AfterSync`]. Writeback that begins after another sync call has the same effect as after one
+/// of these.
 pub(crate) fn syncs_before_changes(traced: &TracedCalls) -> Vec<u64> {
     let mut audit = Audit::beneath(&traced.root, &traced.names);
     let (mut syncs, mut found) = (0, Vec::new());
