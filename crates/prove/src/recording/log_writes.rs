@@ -1,6 +1,5 @@
 //! Logs of the kernel's dm-log-writes target (drivers/md/dm-log-writes.c), read as recordings and written
 //! from them.
-//! from them.
 //!
 //! ```text
 //!   block 0          magic, version, number of entries (u64), size of a block (u32), all little-endian
