@@ -1,5 +1,5 @@
-//! The document of a study, as `plumb study --json` prints it: what field reports have measured, and what the
-//! same comes to here.
+//! Document of a study, as `plumb study --json` prints it: the values of field reports, and those of their
+//! reproduction.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,14 +10,14 @@ use super::run::Environment;
 pub struct StudyDocument {
     /// Name and version of the document: [`StudyDocument::SCHEMA`].
     pub schema: String,
-    /// `none` if every expected figure came out, `warning` if one did not, `info` if nothing was expected: on
-    /// real devices.
+    /// `none` if every expected figure was reproduced, `warning` if one was not, `info` without expectations,
+    /// as on real devices.
     pub level: String,
     /// Result in one sentence.
     pub headline: String,
     /// Measured object: `simulated drives`, or the target.
     pub on: String,
-    /// One for each field report.
+    /// Studies, one for each field report.
     pub studies: Vec<Study>,
     /// Seed of all random choices.
     pub seed: u64,
@@ -38,21 +38,21 @@ pub struct Study {
     pub name: String,
     /// Subject of the study.
     pub title: String,
-    /// The title of the field report.
+    /// Title of the field report.
     pub source: String,
     /// Finding of the field report.
     pub finding: String,
-    /// Answer to what the finding comes to here, and why.
+    /// Result of the reproduction, and its reason.
     pub answer: String,
-    /// Figure by figure.
+    /// Figures.
     pub rows: Vec<StudyRow>,
     /// Series of values over time.
     pub series: Vec<StudySeries>,
-    /// Notes on what is modelled, and what must not be concluded.
+    /// Notes on the model, and on conclusions that must not be drawn.
     pub notes: Vec<String>,
 }
 
-/// One figure.
+/// Figure of a study.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StudyRow {
     /// Group of the row: the figures of the field report, or a question of its readers.
@@ -63,40 +63,40 @@ pub struct StudyRow {
     pub unit: StudyUnit,
     /// Reported value; null if nothing was reported.
     pub reported: Option<f64>,
-    /// True if so much or more was reported.
+    /// True if the reported value is a lower bound.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reported_at_least: bool,
-    /// Reason why nothing was reported.
+    /// Reason why there is no reported value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported_unknown_because: Option<String>,
     /// Our value; null if it could not be obtained.
     pub ours: Option<f64>,
-    /// Reason why it could not be had.
+    /// Reason why our value is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ours_unknown_because: Option<String>,
-    /// Ours over reported; null if one of both is not known, or nothing was reported but zero.
+    /// Ratio of our value to the reported one; null if one of them is unknown, or the reported value is zero.
     pub ratio: Option<f64>,
-    /// Expected range of our value; null if nothing was expected.
+    /// Expected range of our value; null without an expectation.
     pub expected: Option<ExpectedRange>,
-    /// True if our value came out as expected; null if nothing was expected, or our value is not known.
+    /// True if our value is in the expected range; null without an expectation or a value.
     pub came_out: Option<bool>,
     /// Reason for the result.
     pub why: String,
-    /// Choices that ours rests on and that the field report does not tell: windows, sizes, orders. Empty if
-    /// there are none.
+    /// Choices behind our value that the field report does not state: windows, sizes, orders. Empty if there
+    /// are none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub chosen: String,
 }
 
 impl StudyRow {
-    /// Ours is near what was reported within this factor.
+    /// Factor within which our value counts as near the reported one.
     pub const NEAR: f64 = 1.5;
 
     /// Returns true if our value is near the reported one, or above it if that is a lower bound; `None` if
     /// that cannot be determined.
     pub fn is_near(&self) -> Option<bool> {
         let ratio = if self.reported == self.ours { self.ours.map(|_| 1.0) } else { self.ratio };
-        // Nothing is near to none.
+        // No value is near zero.
         if self.reported == Some(0.0) && self.ours > Some(0.0) {
             return Some(false);
         }
@@ -104,12 +104,13 @@ impl StudyRow {
         ratio.map(|ratio| (1.0 / Self::NEAR..=high).contains(&ratio))
     }
 
-    /// Returns true if it came out: neither otherwise than was expected nor far from what was reported.
+    /// Returns true if the value is reproduced: neither outside of the expectation nor far from the reported
+    /// value.
     pub fn is_reproduced(&self) -> bool {
         self.came_out != Some(false) && self.is_near() != Some(false)
     }
 
-    /// Works out the ratio, and whether ours came out as expected.
+    /// Sets the ratio, and whether our value met the expectation.
     pub fn judged(mut self) -> Self {
         self.ratio = self.reported.zip(self.ours).map(|(reported, ours)| ours / reported);
         self.ratio = self.ratio.filter(|ratio| ratio.is_finite());
@@ -118,12 +119,12 @@ impl StudyRow {
     }
 }
 
-/// Expected range of a figure. Both ends are included; null means that there is no end.
+/// Expected range of a figure, including both ends. Null means unbounded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ExpectedRange {
-    /// At least.
+    /// Lower end.
     pub low: Option<f64>,
-    /// At most.
+    /// Upper end.
     pub high: Option<f64>,
 }
 
@@ -134,35 +135,35 @@ pub enum StudyUnit {
     /// Seconds.
     #[default]
     Seconds,
-    /// Operations or transactions a second.
+    /// Operations or transactions per second.
     PerSecond,
-    /// Bytes a second.
+    /// Bytes per second.
     BytesPerSecond,
     /// Bytes.
     Bytes,
-    /// One value over another.
+    /// Ratio of two values.
     Times,
-    /// A number of things.
+    /// Count.
     Count,
 }
 
-/// Values over time, as one line of a chart.
+/// Values over time, drawn as one line of a chart.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StudySeries {
-    /// The chart that it is a line of.
+    /// Title of the chart.
     pub chart: String,
     /// Name of the line.
     pub name: String,
-    /// Operations a second.
+    /// Operations per second over time.
     pub points: Vec<StudyPoint>,
 }
 
-/// A step of a series.
+/// Step of a series.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct StudyPoint {
-    /// When, in seconds.
+    /// Start of the step, in seconds.
     pub at: f64,
-    /// Operations a second from then to the next.
+    /// Operations per second from there to the next step.
     pub per_second: f64,
 }
 
@@ -175,14 +176,14 @@ impl StudyDocument {
         self.studies.iter().flat_map(|study| study.rows.iter().map(move |row| (study, row)))
     }
 
-    /// Returns how many figures have an expectation and a value, and how many of these came out.
+    /// Returns the number of figures with an expectation and a value, and how many of these met it.
     pub fn expected(&self) -> (usize, usize) {
         let judged: Vec<bool> = self.rows().filter_map(|(_, row)| row.came_out).collect();
         (judged.len(), judged.iter().filter(|came_out| **came_out).count())
     }
 
-    /// Sets the level and the headline from the rows, and whether the studies are complete: not if there is a
-    /// reason.
+    /// Sets the level and the headline from the rows. `incomplete_because` is given if the studies are not
+    /// complete.
     pub fn conclude(&mut self, incomplete_because: Option<String>) {
         let (expected, came_out) = self.expected();
         let all = self.rows().count();
@@ -215,7 +216,7 @@ impl StudyDocument {
 }
 
 impl ExpectedRange {
-    /// Returns true if `value` is within.
+    /// Returns true if `value` is in the range.
     pub fn holds(&self, value: f64) -> bool {
         self.low.is_none_or(|low| value >= low) && self.high.is_none_or(|high| value <= high)
     }

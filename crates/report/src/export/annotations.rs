@@ -1,4 +1,4 @@
-//! The failures of a proof as annotations of a change, as build servers show them beside the code.
+//! Failures of a proof as annotations of a change, which build servers show next to the code.
 
 use plumb_text::printable;
 use serde_json::{Value, json};
@@ -7,8 +7,8 @@ use crate::document::ProofDocument;
 use crate::document::proof::Failure;
 use crate::proof;
 
-/// Returns the workflow commands of GitHub for the failures: a line each, an error at the file `path`. A
-/// failure that is accepted is a notice.
+/// Returns the workflow commands of GitHub for the failures: a line each, an error at the file `path`. An
+/// accepted failure is a notice.
 pub fn github(document: &ProofDocument, path: &str) -> String {
     let line = |failure: &Failure| {
         let command = if failure.accepted { "notice" } else { "error" };
@@ -19,8 +19,8 @@ pub fn github(document: &ProofDocument, path: &str) -> String {
     document.failures.iter().map(line).collect()
 }
 
-/// Returns the Code Quality report of GitLab: a JSON array with the failures that are not accepted, at the
-/// file `path`.
+/// Returns the Code Quality report of GitLab: a JSON array of the failures that are not accepted, at the file
+/// `path`.
 pub fn gitlab(document: &ProofDocument, path: &str) -> String {
     let issue = |failure: &Failure| {
         json!({
@@ -44,7 +44,7 @@ fn words(document: &ProofDocument, failure: &Failure) -> String {
     printable(&what.join(" "))
 }
 
-/// Escapes what a workflow command cannot hold.
+/// Escapes characters that are special in a workflow command.
 fn value(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }

@@ -1,4 +1,4 @@
-//! Failures of proofs that are accepted: a text with a fingerprint at the beginning of each line, and a
+//! Baseline of accepted failures of proofs: a text with a fingerprint at the beginning of each line, and a
 //! description after `#`.
 
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use crate::document::ProofDocument;
 /// Returns the fingerprints of accepted failures.
 ///
 /// # Errors
-/// A sentence that names the first word that is not one.
+/// A sentence that names the first invalid word.
 pub fn read(text: &str) -> Result<BTreeSet<String>, String> {
     let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
     let fingerprints = lines.filter_map(|line| line.split_whitespace().next());
@@ -22,7 +22,7 @@ pub fn read(text: &str) -> Result<BTreeSet<String>, String> {
     }
 }
 
-/// Returns a text that accepts all failures of a document.
+/// Returns a baseline that accepts all failures of a document.
 pub fn write(document: &ProofDocument) -> String {
     let mut text = "# Failures that `plumb prove ci --baseline` accepts: a fingerprint each.\n".to_owned();
     for failure in &document.failures {

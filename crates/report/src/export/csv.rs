@@ -1,11 +1,11 @@
-//! One row for each figure, as RFC 4180 has it but with plain line ends: long rather than wide, so that every
-//! figure carries its unit and new ones change no column.
+//! CSV with one row for each figure, as in RFC 4180 but with plain line ends. The format is long instead of
+//! wide, so that every figure has its unit and new ones change no column.
 //!
 //! The columns are `section,name,at_seconds,metric,value,unit`. Sections are `load` (all targets together),
-//! `target`, of many hosts `host` (also its level, and the states of its disks), in a check `sync` and `io`,
+//! `target`, for many hosts `host` (also its level, and the states of its disks), in a check `sync` and `io`,
 //! `series` (one row for each figure of each bucket of time) and `verdict`. Durations are seconds, sizes
-//! bytes, rates per second. What is not known has no row. Devices that several targets share are told once,
-//! under the names of all these targets. Of other documents each value has a row.
+//! bytes, rates per second. Unknown values have no row. Devices that several targets share appear once, under
+//! the names of all these targets. In other documents each value has a row.
 
 use plumb_measure::Latency;
 use plumb_measure::run::TimeseriesRow;
@@ -69,9 +69,9 @@ pub(crate) fn fleet(document: &FleetDocument) -> String {
     csv.text
 }
 
-/// Returns a row for each value of a document, with a head: the section is the part of the document, the name
-/// that of the nearest object that has one, and the metric the path from there. Names of the layers of a
-/// write path begin with its target, since paths share layers.
+/// Returns a row for each value of a document, with a head. The section is the part of the document, the name
+/// that of the nearest object with one, and the metric the path from there. Names of the layers of a write
+/// path begin with its target, since paths share layers.
 pub(crate) fn values(document: &Value) -> String {
     let mut csv = Csv::default();
     csv.values(&Place::default(), document);
@@ -82,7 +82,7 @@ pub(crate) fn values(document: &Value) -> String {
 #[derive(Debug, Clone, Default)]
 struct Place {
     section: String,
-    /// Target of the write path that it is in; empty outside.
+    /// Target of the enclosing write path; empty outside of one.
     target: String,
     name: String,
     metric: String,
@@ -115,7 +115,7 @@ impl Place {
 /// Unit of operations per second.
 const RATE: &str = "operations/second";
 
-/// Rows of six fields; the third, the time, is empty for figures of a whole window.
+/// Rows of six fields. The third, the time, is empty for figures of a whole window.
 #[derive(Debug)]
 struct Csv {
     text: String,
@@ -134,7 +134,7 @@ impl Csv {
         match value {
             Value::Null => {}
             Value::Object(members) => {
-                // The word that the table of a path has: layers without FUA have no row there.
+                // Same word as in the table of a path. Layers without FUA have no row there.
                 let fua = Layer::deserialize(value).ok().map(|layer| match wording::fua(&layer) {
                     NONE => Value::Null,
                     word => word.into(),
@@ -181,7 +181,7 @@ impl Csv {
         self.sides_beside(section, name, sides, Some(name));
     }
 
-    /// Writes both sides, that of the storage under the name `beside`, or not at all.
+    /// Writes both sides, that of the storage under the name `beside`; `None` leaves it out.
     fn sides_beside(&mut self, section: &str, name: &str, sides: &Sides, beside: Option<&str>) {
         let side = &sides.application;
         self.number(section, name, "application_window", Some(side.seconds), "seconds");
@@ -289,8 +289,8 @@ impl Csv {
     }
 }
 
-/// Returns a field on one line, quoted where it must be; what a spreadsheet would take for a formula is kept
-/// as text, and what steers a terminal is written out: names and sentences may come from other hosts.
+/// Returns a field on one line, quoted if necessary. A text that a spreadsheet would interpret as a formula
+/// is kept as text, and control characters are escaped, since names and sentences may come from other hosts.
 fn quoted(field: &str) -> String {
     let formula = field.starts_with(['=', '@', '+', '-']) && field.parse::<f64>().is_err();
     let field = printable(&if formula { format!("'{field}") } else { field.to_owned() });

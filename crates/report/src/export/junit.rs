@@ -1,7 +1,7 @@
-//! A proof as JUnit XML, for a build server: a test case for each way to fail on each drive profile.
+//! Proof as JUnit XML for build servers: a test case for each class of failure on each drive profile.
 //!
-//! Of the dialects that are read, this is the part that all have in common: `testsuites` with one
-//! `testsuite`, whose test cases hold at most one `failure` or `skipped` each.
+//! The output is limited to elements common to all dialects: `testsuites` with one `testsuite`, whose test
+//! cases have at most one `failure` or `skipped` each.
 
 use askama::Template;
 use plumb_text::printable;
@@ -11,7 +11,7 @@ use crate::document::proof::{FailureClass, ProfileResult};
 use crate::html::escape;
 use crate::proof;
 
-/// All of the file.
+/// The whole file.
 #[derive(Template)]
 #[template(path = "junit.xml", escape = "none")]
 struct Suites<'a> {
@@ -19,13 +19,13 @@ struct Suites<'a> {
     cases: Vec<Case>,
 }
 
-/// A test case, ready to print.
+/// Test case, ready to print.
 struct Case {
     name: String,
     class: &'static str,
     /// Failure, in a line and in full.
     failure: Option<(String, String)>,
-    /// Reason why nothing is known.
+    /// Reason why the result is unknown.
     skipped: Option<String>,
 }
 
@@ -42,17 +42,19 @@ impl Suites<'_> {
         self.cases.iter().filter(|case| case.skipped.is_some()).count()
     }
 
-    /// Returns the time of the whole proof, in seconds.
+    /// Returns the time of the proof in seconds.
     fn seconds(&self) -> f64 {
         self.document.recording.seconds.max(self.document.seconds)
     }
 
-    /// Returns the share of one test case in the time: all of them come out of one exploration.
+    /// Returns the share of one test case in the time, which is equal for all: one exploration gives all
+    /// results.
     fn share(&self) -> f64 {
         self.seconds() / self.cases.len().max(1) as f64
     }
 
-    /// The schema of Ant's report knows no time zone; times are UTC.
+    /// Returns the start time without a time zone, which the schema of Ant's report does not permit. Times
+    /// are UTC.
     fn timestamp(&self) -> &str {
         self.document.environment.started_at.trim_end_matches('Z')
     }
@@ -94,7 +96,7 @@ fn case(document: &ProofDocument, profile: &ProfileResult, class: FailureClass) 
     case
 }
 
-/// Returns text for the inside of an element or an attribute; what XML cannot hold is shown as an escape.
+/// Returns text escaped for an element or an attribute. Characters that XML does not permit become escapes.
 fn text(text: &str) -> String {
     escape::escape(&printable(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}"))
 }

@@ -1,4 +1,4 @@
-//! Reports for other programs, one format a file. That of the JSON document stands with the document.
+//! Reports for other programs, one file per format. The JSON format is next to the documents.
 
 pub mod annotations;
 pub mod baseline;

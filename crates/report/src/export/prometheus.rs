@@ -1,5 +1,4 @@
-//! Runs, fleets and observations as metrics of Prometheus. The edges of all histograms are those of
-//! [`Buckets`].
+//! Runs, fleets and observations as Prometheus metrics. All histograms have the bounds of [`Buckets`].
 
 use plumb_measure::{Buckets, Latency};
 use plumb_path::Survey;
@@ -16,7 +15,7 @@ use crate::exposure;
 use crate::levels::{self, FsyncState};
 use crate::sentences;
 
-/// The label of a way to make writes durable.
+/// Label for the method of durable writes.
 const METHOD: &str = "method";
 
 /// Returns the metrics of a recording. The caller writes them to a temporary file and renames it.
@@ -32,7 +31,7 @@ pub fn prometheus(recording: &RunRecording) -> String {
     out.into_text()
 }
 
-/// Returns the findings of a survey, and at each path whether synced data is durable.
+/// Returns the findings of a survey, and for each path whether synced data is durable.
 pub(crate) fn survey(survey: &Survey) -> String {
     let mut out = Metrics::default();
     let durable = survey.paths.iter().filter_map(|path| match levels::synced(path) {
@@ -53,8 +52,8 @@ pub(crate) fn survey(survey: &Survey) -> String {
     out.into_text()
 }
 
-/// Returns the loss that a power cut would cause, by the last readings of an observation; `None` if there
-/// were none.
+/// Returns the loss that a power cut would cause, from the last readings of an observation; `None` without
+/// readings.
 pub(crate) fn observation(document: &ObservationDocument) -> Option<String> {
     let mut out = Metrics::default();
     exposures(&mut out, &document.exposures);
@@ -69,8 +68,8 @@ fn exposures(out: &mut Metrics, watched: &[ObservedExposure]) {
     out.known("plumb_exposure_bytes_max_peak", help, peaks);
 }
 
-/// Returns the metrics of an observation that goes on: `plumb_observe_...`, and `plumb_exposure_...` if that
-/// is watched.
+/// Returns the metrics of a running observation: `plumb_observe_...`, and `plumb_exposure_...` if that is
+/// monitored.
 pub fn live_observation(seen: &LiveObservation) -> String {
     let mut out = Metrics::default();
     for respect in &seen.times {
@@ -87,7 +86,7 @@ pub fn live_observation(seen: &LiveObservation) -> String {
             put_buckets(out, &name, &all, buckets);
         });
     }
-    // They stand there without samples too: an alert on what has not happened yet is not a mistake in it.
+    // Written even without samples, so that an alert on events that have not happened is not an error.
     let failed = seen.lost_writes.iter().map(|of| (of.labels(), of.failures as f64));
     let help = "Writes that failed after the page cache had taken them.";
     out.family("plumb_observe_writeback_failures_total", help, failed);
@@ -103,8 +102,8 @@ pub fn live_observation(seen: &LiveObservation) -> String {
     out.into_text()
 }
 
-/// Returns the metrics of many hosts: `plumb_load_...` of each host, and `plumb_fleet_...` of all together,
-/// so that a sum over hosts counts none twice. `kept` are the distributions of the hosts.
+/// Returns the metrics of many hosts: `plumb_load_...` for each host, and `plumb_fleet_...` for all together,
+/// so that a sum over hosts counts nothing twice. `kept` are the distributions of the hosts.
 pub(crate) fn fleet(document: &FleetDocument, kept: &[TargetRecording]) -> String {
     let mut out = Metrics::default();
     let info = [("command", document.command.as_str()), ("version", &document.environment.plumb)];
@@ -139,7 +138,7 @@ pub(crate) fn fleet(document: &FleetDocument, kept: &[TargetRecording]) -> Strin
     out.into_text()
 }
 
-/// Writes the write caches that the hosts told of, named as `plumb policy show --prometheus` names them.
+/// Writes the write caches of the hosts, named as by `plumb policy show --prometheus`.
 fn states(out: &mut Metrics, document: &FleetDocument) {
     let known = document.hosts.iter().flat_map(|host| host.disks().map(move |disk| (host, disk)));
     let states = known.flat_map(|(host, disk)| {
@@ -153,18 +152,17 @@ fn states(out: &mut Metrics, document: &FleetDocument) {
     out.known("plumb_policy_state", help, states);
 }
 
-/// Measured results, with their place in the document and the labels of their metrics.
+/// Measured results, with their index in the document and the labels of their metrics.
 struct MeasuredSeries<'a> {
     index: usize,
     sides: &'a Sides,
     labels: Vec<(&'static str, String)>,
-    /// Labels of the storage's side, which several targets may share; `None` if it is told beside another
-    /// one.
+    /// Labels of the storage side, which several targets may share; `None` if another series has it.
     storage_labels: Option<Vec<(&'static str, String)>>,
 }
 
 impl<'m> MeasuredSeries<'m> {
-    /// Creates a series whose storage is its own.
+    /// Creates a series with a storage side of its own.
     fn alone(index: usize, sides: &'m Sides, labels: Vec<(&'static str, String)>) -> Self {
         Self { index, sides, storage_labels: Some(labels.clone()), labels }
     }
@@ -182,8 +180,8 @@ impl<'m> MeasuredSeries<'m> {
     }
 }
 
-/// Returns the targets that measure what a durable write costs, and the others. All phases of a check have
-/// one target, so their names are labels of their own.
+/// Returns the targets that measure the cost of a durable write, and the others. All phases of a check have
+/// one target, so their names become labels.
 fn measured(document: &RunDocument) -> (Vec<MeasuredSeries<'_>>, Vec<MeasuredSeries<'_>>) {
     let names = document.labels();
     let all = names.iter().zip(&document.targets).enumerate();
@@ -239,16 +237,16 @@ fn durable_writes(out: &mut Metrics, recording: &RunRecording, methods: &[Measur
     });
 }
 
-/// A figure of each target, seen from one side or both.
+/// Figure of each target, for one side or both.
 struct Figure {
-    /// Behind the name of the family.
+    /// Suffix of the family's name.
     name: &'static str,
     help: &'static str,
-    /// The sides with their values; what is not known is left out.
+    /// Function that returns the sides with their values. Unknown values are left out.
     of: fn(&Sides) -> Vec<(&'static str, f64)>,
 }
 
-/// Returns a value of the application's side, if that side was seen.
+/// Returns a value of the application side, if that side was observed.
 fn seen(sides: &Sides, value: f64) -> Option<(&'static str, f64)> {
     sides.is_application_seen().then_some(("application", value))
 }
@@ -323,14 +321,14 @@ fn figures(out: &mut Metrics, family: &str, loads: &[MeasuredSeries<'_>]) {
     out.known(&format!("{family}_errors"), "Operations that failed.", errors);
 }
 
-/// Returns the results of each direction of `loads`, as far as it was used.
+/// Returns the results of each direction of `loads` with operations.
 fn used<'a>(
     loads: &'a [MeasuredSeries<'a>],
 ) -> impl Iterator<Item = (&'a MeasuredSeries<'a>, (&'static str, &'a DirectionResult))> {
     loads.iter().flat_map(|load| load.sides.used().into_iter().map(move |used| (load, used)))
 }
 
-/// Writes the transactions of an application, and the calls that they are made of.
+/// Writes the transactions of an application and their calls.
 fn transactions(out: &mut Metrics, done: &Transactions) {
     let mut one = |name, help, value: f64| out.family(name, help, [([], value)]);
     one("plumb_load_transactions", "Transactions in the window.", done.count as f64);
@@ -347,13 +345,13 @@ fn transactions(out: &mut Metrics, done: &Transactions) {
     });
 }
 
-/// Help of the times of operations.
+/// Help text for the times of operations.
 const TIMES: &str = "Latency of operations, with a schedule since the intended start; labels that end in -service-time have the time without \
                      that wait.";
-/// End of the label of service times, which stand beside times since the intended start.
+/// Suffix of the label for service times, written in addition to times since the intended start.
 const SERVICE_TIME: &str = "-service-time";
 
-/// Writes percentiles, where the distributions are not there.
+/// Writes percentiles if there are no distributions.
 fn latencies(out: &mut Metrics, family: &str, loads: &[MeasuredSeries<'_>]) {
     let name = format!("{family}_latency_seconds");
     let known = used(loads).flat_map(|(load, (operation, result))| {
@@ -366,7 +364,7 @@ fn latencies(out: &mut Metrics, family: &str, loads: &[MeasuredSeries<'_>]) {
     });
 }
 
-/// Writes one summary: the percentiles that are known, the sum and the count.
+/// Writes one summary: the known percentiles, the sum and the count.
 fn put_summary(out: &mut Metrics, name: &str, labels: &[(&str, &str)], latency: &Latency) {
     for (quantile, value) in [("0.5", latency.p50), ("0.99", latency.p99), ("0.999", latency.p999)] {
         if let Some(value) = value {
@@ -399,7 +397,7 @@ fn put_buckets(out: &mut Metrics, name: &str, labels: &[(&str, &str)], buckets: 
     put_histogram(out, name, labels, buckets.cumulative(), buckets.count() as f64, buckets.sum());
 }
 
-/// Writes one histogram: its edges in seconds with the cumulative counts, the whole count and the sum.
+/// Writes one histogram: its bounds in seconds with the cumulative counts, the total count and the sum.
 pub(crate) fn put_histogram(
     out: &mut Metrics,
     name: &str,

@@ -11,36 +11,36 @@ use plumb_workload::{Job, Scenario};
 use super::lines::ProgressLines;
 use crate::streams;
 
-/// How fine the bar counts: thousandths of the phase.
+/// Resolution of the bar: thousandths of the phase.
 const STEPS: u64 = 1000;
 
-/// Shows how far a run is, how fast, and how long it will still take.
+/// Shows the progress of a run, its rate, and the remaining time.
 pub struct Bar {
     bar: ProgressBar,
-    /// Lines in its place where stderr is not a terminal.
+    /// Lines used if stderr is not a terminal.
     lines: Option<ProgressLines>,
-    /// The spans: their names, and how long they take, as far as that is known.
+    /// Names and durations of the spans, as far as known.
     spans: Vec<(String, Nanos)>,
     phase: String,
     expected: Option<Nanos>,
-    /// How long what comes after the phase takes.
+    /// Duration of everything after the phase.
     after: Nanos,
-    /// Turn that runs, if there are many.
+    /// Current turn, if there are many.
     turns: Option<Turns>,
-    /// Bytes that the phase moves, if it is measured in bytes; and since when.
+    /// Total bytes of a phase that is measured in bytes, and its start.
     bytes: Option<(Bytes, RealClock)>,
-    /// When the phase began.
+    /// Start of the phase.
     begun: Nanos,
-    /// The last look: when, and the operations and flushes until then.
+    /// Time of the last update, with the operations and flushes up to it.
     last: (Nanos, u64, u64),
 }
 
-/// Turn that runs, of many.
+/// Current turn of many.
 struct Turns {
-    /// When the first of them began.
+    /// Start of the first turn.
     since: RealClock,
     which: String,
-    /// How much of all was done before it, if that is known.
+    /// Share of the total that earlier turns have completed, if known.
     done: Option<f64>,
 }
 
@@ -61,20 +61,20 @@ impl Bar {
         }
     }
 
-    /// Returns how long the run still takes after so much of the phase, as far as that is known.
+    /// Returns the remaining time of the run after `elapsed` of the phase, as far as known.
     fn left(&self, elapsed: Nanos) -> Nanos {
         self.expected.unwrap_or_default().since(elapsed) + self.after
     }
 
-    /// Describes what is done now, and if there are many turns, which it is and how long all of them still
-    /// take.
+    /// Describes the current action; with many turns also the number of the turn and the total remaining
+    /// time.
     fn in_its_turn(&self, doing: &str) -> String {
         let Some(Turns { since, which, done }) = &self.turns else { return doing.to_owned() };
         let left = done.map(|done| left(*since, done, "at most ")).unwrap_or_default();
         format!("{which}{left}: {doing}")
     }
 
-    /// Says that something else than a run is being done now.
+    /// Shows an action other than a run.
     pub fn doing(&mut self, name: &str) {
         if let Some(lines) = &mut self.lines {
             lines.say(name);
@@ -82,17 +82,17 @@ impl Bar {
         self.set(0.0, name);
     }
 
-    /// Says a line beside the bar, which stays below it.
+    /// Prints a line above the bar.
     pub fn say(&self, line: &str) {
         self.bar.suspend(|| streams::say(line));
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
 
-    /// Shows that the share `done` of the current work is done.
+    /// Shows that the share `done` of the current work is complete.
     pub fn set(&mut self, done: f64, message: &str) {
         if let Some(lines) = &mut self.lines {
             lines.look();
@@ -111,8 +111,8 @@ pub(super) fn redrawn(length: u64, template: &str) -> ProgressBar {
     bar
 }
 
-/// Returns in words, such as `, 5 s left`, how many seconds are still needed by what has done this share of
-/// its work `since` then; nothing before that can be told. `bound` stands before the time.
+/// Returns the estimated remaining time in words, such as `, 5 s left`, of work that has completed `share`
+/// `since` its start; empty before that. `bound` precedes the time.
 pub(super) fn left(since: RealClock, share: f64, bound: &str) -> String {
     if !(0.0 < share && share < 1.0) {
         return String::new();
@@ -143,7 +143,7 @@ impl Bar {
         self.spans = first_jobs.map(|job| (job.name.clone(), length(job))).collect();
     }
 
-    /// Begins a phase of a span, of this length if it is known.
+    /// Begins a phase of a span; `expected` is its length if known.
     pub fn phase(&mut self, span: usize, phase: &Phase, expected: Option<Nanos>) {
         self.bytes = None;
         let (is_measured, name) = match phase {
@@ -175,7 +175,7 @@ impl Bar {
         }
     }
 
-    /// Shows that so many bytes of the phase are done.
+    /// Shows the bytes of the phase that are complete.
     pub fn bytes(&mut self, done: Bytes) {
         let share = self.bytes.map_or(0.0, |(all, _)| done.0 as f64 / all.0.max(1) as f64);
         let left = self.bytes.map(|(_, since)| left(since, share, "")).unwrap_or_default();
@@ -203,10 +203,10 @@ impl Bar {
     }
 
     fn scheduled(&mut self, lines: &[String], done: Option<f64>) {
-        // Each turn counts anew.
+        // Counts of each turn start at zero.
         self.last = (Nanos::ZERO, 0, 0);
         let Some(which) = lines.first() else { return };
-        // Under another workload it begins anew.
+        // The estimate starts over with another workload.
         let goes_on = self.turns.as_ref().filter(|before| before.done <= done);
         let since = goes_on.map_or_else(RealClock::start, |before| before.since);
         self.turns = Some(Turns { since, which: which.clone(), done });

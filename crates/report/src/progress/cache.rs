@@ -1,4 +1,4 @@
-//! Activity of a cache, followed until it is over.
+//! Activity of a cache, followed to its end.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,27 +12,27 @@ use super::lines::ProgressLines;
 use crate::status::not_serving;
 use crate::streams;
 
-/// Reason why the activity of a cache does not come to its end.
+/// Error of an activity that does not reach its end.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct CacheGone(String);
 
-/// Activity of a cache that is followed.
+/// Activity of a cache.
 pub struct CacheActivity<'a, E> {
     /// Reads the present status; `None` if the cache is no longer served.
     pub look: &'a dyn Fn() -> Result<Option<CacheStatus>, E>,
     /// Test whether the activity is over.
     pub is_over: &'a dyn Fn(&CacheStatus) -> bool,
-    /// Description of what the cache does, in words that follow its name, from its status and how much only
-    /// the log held at first.
+    /// Description of the activity after the name of the cache, from its status and the bytes that only the
+    /// log held at first.
     pub what: &'a dyn Fn(&CacheStatus, Bytes) -> String,
 }
 
 impl<E: From<CacheGone>> CacheActivity<'_, E> {
-    /// Looks until it is over: how the cache is then. `None` if somebody interrupts.
+    /// Follows the activity to its end and returns the final status. Returns `None` after an interruption.
     ///
     /// # Errors
-    /// If it cannot be read how the cache is, or the cache serves no longer.
+    /// If the status cannot be read, or the cache is no longer served.
     pub fn end(&self, mut now: CacheStatus, interrupted: &AtomicBool) -> Result<Option<CacheStatus>, E> {
         let (name, first) = (now.name.clone(), now.only_in_log());
         let mut lines = ProgressLines::later();
@@ -57,7 +57,7 @@ impl<E: From<CacheGone>> CacheActivity<'_, E> {
     }
 }
 
-/// Says what becomes of the activity once nobody follows it any more.
+/// Describes how the activity continues once it is no longer followed.
 fn how_to_go_on(now: &CacheStatus) -> String {
     let CacheStatus { name, backing, .. } = now;
     match now.served {
@@ -73,7 +73,7 @@ fn how_to_go_on(now: &CacheStatus) -> String {
     }
 }
 
-/// Returns how far writing back is, of a log that held so much at first.
+/// Returns the progress of destaging a log that held `first` bytes at first.
 pub fn writing_back(now: &CacheStatus, first: Bytes) -> String {
     let left = now.only_in_log();
     let done = Bytes(first.0.saturating_sub(left.0));
@@ -83,7 +83,7 @@ pub fn writing_back(now: &CacheStatus, first: Bytes) -> String {
     format!("{done}has {left} to write back{}{}", eta.unwrap_or_default(), why.unwrap_or_default())
 }
 
-/// Returns how far a served cache is with laying out a file, since that was ordered.
+/// Returns the progress of a served cache in laying out a file, since that was ordered.
 pub fn laying_out(now: &CacheStatus, ordered: RealClock) -> String {
     let Some(LaidOut { path, done_bytes, size_bytes }) = &now.laying_out else { return String::new() };
     let left = left(ordered, *done_bytes as f64 / (*size_bytes).max(1) as f64, "");

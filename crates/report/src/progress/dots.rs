@@ -1,10 +1,10 @@
-//! Progress as DiskSpd's `-P` shows it: a dot on stdout for every so many operations; and nothing else.
+//! Progress in the style of DiskSpd's `-P`: only a dot on stdout for a certain number of operations.
 
 use std::io::Write as _;
 
 use plumb_load::{Event, Observer, Progress};
 
-/// Prints dots, if any.
+/// Printer of dots.
 #[derive(Debug)]
 pub struct Dots {
     every: Option<u32>,
@@ -12,7 +12,7 @@ pub struct Dots {
 }
 
 impl Dots {
-    /// Returns one for `every` so many operations; `None`: none.
+    /// Creates a printer of a dot for `every` operations; `None` prints none.
     pub fn every(every: Option<u32>) -> Self {
         Self { every, printed: 0 }
     }
@@ -20,7 +20,7 @@ impl Dots {
     fn print(text: &str) {
         let mut stdout = std::io::stdout().lock();
         if stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_err() {
-            // The results will find that nobody reads.
+            // A closed stdout is noticed when the results are printed.
         }
     }
 }

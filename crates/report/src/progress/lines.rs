@@ -1,19 +1,19 @@
-//! Progress where nothing can be redrawn: lines on stderr, so few that a log is not flooded.
+//! Progress without redrawing: few lines on stderr, which do not flood a log.
 
 use plumb_block::{Clock as _, Nanos, RealClock};
 
 use crate::streams;
 
-/// Time from one line to the next.
+/// Minimum time between two lines.
 const EVERY: Nanos = Nanos::secs(10);
-/// Environment variable that asks for every line, with the value `all`.
+/// Environment variable that requests every line, with the value `all`.
 const VARIABLE: &str = "PLUMB_PROGRESS";
 
-/// Lines of progress, at most one every ten seconds. A line that comes too early waits, and goes out with the
-/// next look unless a newer one takes its place.
+/// Lines of progress, at most one every ten seconds. An early line waits, and is printed at the next call
+/// unless a newer one replaces it.
 #[derive(Debug, Default)]
 pub struct ProgressLines {
-    /// True if every line goes out at once.
+    /// True if every line is printed at once.
     is_unbounded: bool,
     clock: RealClock,
     last: Option<Nanos>,
@@ -21,23 +21,23 @@ pub struct ProgressLines {
 }
 
 impl ProgressLines {
-    /// Creates lines as the environment asks for them.
+    /// Creates lines according to the environment.
     pub fn from_environment() -> Self {
         Self { is_unbounded: std::env::var(VARIABLE).is_ok_and(|value| value == "all"), ..Self::default() }
     }
 
-    /// Creates lines of something that may soon be over: the first comes after ten seconds too.
+    /// Creates lines for a short activity: even the first comes after ten seconds.
     pub fn later() -> Self {
         Self { last: Some(Nanos::ZERO), ..Self::default() }
     }
 
-    /// Says `line` on stderr now, or once it is due.
+    /// Prints `line` on stderr now, or once it is due.
     pub fn say(&mut self, line: &str) {
         self.put(line);
         self.look();
     }
 
-    /// Says the line that waits, if it is due.
+    /// Prints the waiting line if it is due.
     pub fn look(&mut self) {
         if let Some(line) = self.due(self.clock.now()) {
             streams::say(&format!("plumb: {line}"));
@@ -48,7 +48,7 @@ impl ProgressLines {
         self.waiting = Some(line.to_owned());
     }
 
-    /// Takes the line that may go out at `now`.
+    /// Returns the line that is due at `now`.
     fn due(&mut self, now: Nanos) -> Option<String> {
         let is_early = self.last.is_some_and(|last| now.since(last) < EVERY);
         if is_early && !self.is_unbounded {
@@ -64,7 +64,7 @@ impl ProgressLines {
 mod tests {
     use super::*;
 
-    /// Returns how many lines go out when one comes every 100 ms for a minute.
+    /// Returns the number of printed lines if one comes every 100 ms for a minute.
     fn lines_in_a_minute(mut lines: ProgressLines) -> usize {
         let out = (0..600).filter(|number| {
             lines.put(&format!("phase {number}"));

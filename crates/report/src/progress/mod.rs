@@ -1,6 +1,6 @@
-//! Progress while something runs, on stderr: what is done now, how far it is and how long it still takes.
+//! Progress on stderr: the current action, its progress, and the remaining time.
 //!
-//! On a terminal one line is redrawn; elsewhere there are so few lines that a log is not flooded.
+//! On a terminal one line is redrawn; otherwise there are few lines, which do not flood a log.
 
 mod bar;
 mod cache;

@@ -1,5 +1,5 @@
-//! Progress of a change of disks: on a terminal a line for each disk, the step that runs and how long it will
-//! take; elsewhere as few lines as those of a run. Every disk that is not as it should be is said.
+//! Progress of a change of disks. On a terminal: a line for each disk, the current step and the remaining
+//! time; otherwise as few lines as for a run. Every disk with a problem is reported.
 
 use std::cell::RefCell;
 use std::io::IsTerminal as _;
@@ -14,7 +14,7 @@ use super::lines::ProgressLines;
 use crate::quantity::counted;
 use crate::streams;
 
-/// Tells people what happens.
+/// Reports events to the user.
 #[derive(Debug)]
 pub struct PolicyProgress {
     bar: ProgressBar,
@@ -30,7 +30,7 @@ impl PolicyProgress {
         Self { bar: redrawn(1, "{bar:24} {pos}/{len}  {msg}"), lines }
     }
 
-    /// Says how far it is.
+    /// Shows the progress.
     fn progress(&self, line: &str) {
         match &self.lines {
             Some(lines) => lines.borrow_mut().say(line),
@@ -84,7 +84,7 @@ impl PolicyProgress {
 }
 
 impl Drop for PolicyProgress {
-    /// Takes the bar away.
+    /// Removes the bar.
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

@@ -1,4 +1,4 @@
-//! A rule in words: `plumb explain`.
+//! Description of a rule: `plumb explain`.
 
 use plumb_path::{Rule, Severity};
 
@@ -6,7 +6,7 @@ use super::pen::Ink;
 use super::table::Table;
 use super::{Style, hang};
 
-/// Explains what `rule` means, how it is found, what to do, and where to read more.
+/// Describes the meaning, the condition and the remedy of `rule`, with references.
 pub fn explain(rule: &Rule, style: Style) -> String {
     let mut out = format!("{}\n", style.ink(Ink::Bold, &rule.id));
     let parts =
@@ -21,7 +21,7 @@ pub fn explain(rule: &Rule, style: Style) -> String {
     style.finish(out)
 }
 
-/// Lists all rules by layer, each with the severities that its findings may have.
+/// Lists all rules by layer, with the possible severities of their findings.
 pub fn explain_list(style: Style) -> String {
     let mut rules = crate::rules::all();
     rules.sort_by_key(|rule| rule.layer);

@@ -1,4 +1,4 @@
-//! The head of a report: what was done, where, and the verdict in one sentence.
+//! Head of a report: the action, the target, and the verdict in one sentence.
 
 use plumb_text::printable;
 
@@ -17,7 +17,7 @@ pub(super) fn head(title: &str, facts: &[String], headline: &Headline, style: St
     out
 }
 
-/// Returns a line that says that the run is not complete, where the verdict says something else.
+/// Returns a line that states that the run is not complete, unless the verdict does.
 pub(super) fn incomplete_line(headline: &Headline, style: Style) -> String {
     let line = headline.incomplete.as_ref().map(|why| {
         let text = format!("Not complete: {}", printable(why));
@@ -26,7 +26,7 @@ pub(super) fn incomplete_line(headline: &Headline, style: Style) -> String {
     line.unwrap_or_default()
 }
 
-/// Returns a line that says what was done, where and when, followed by an empty line.
+/// Returns a line with the action, the place and the time, followed by an empty line.
 pub(super) fn title_line(title: &str, facts: &[String], style: Style) -> String {
     let width = style.columns();
     let facts = facts.join(", ");

@@ -1,7 +1,7 @@
-//! Reports for a terminal, as plain functions from a document and a [`Style`] to a string.
+//! Reports for a terminal, as pure functions from a document and a [`Style`] to a string.
 //!
-//! Nothing here looks at the terminal or the environment: whoever prints knows whether there are colours, how
-//! wide a line is and whether the locale is UTF-8.
+//! The style tells whether there are colours, how wide a line is, and whether the locale is UTF-8. Nothing
+//! here queries the terminal or the environment.
 
 mod explain;
 mod head;
@@ -25,27 +25,27 @@ pub use survey::{survey, survey_list};
 pub use table::{Cell, Side, Table};
 pub(crate) use wrap::{columns, hang};
 
-/// How to write for one terminal.
+/// Capabilities of a terminal, and the requested amount of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// Columns of the terminal; fewer than 40 are taken as 40.
+    /// Width of the terminal in columns; less than 40 counts as 40.
     pub width: usize,
-    /// True if to colour: only on a terminal, and not with NO_COLOR.
+    /// True for colours: only on a terminal, and not with NO_COLOR.
     pub colour: bool,
-    /// True if the locale is UTF-8; otherwise everything is written in ASCII.
+    /// True if the locale is UTF-8; otherwise the output is ASCII.
     pub unicode: bool,
-    /// True if it is a terminal, on which a table that is too wide cannot be read.
+    /// True for a terminal, where a table that is too wide cannot be read.
     pub is_terminal: bool,
-    /// How much of a run is shown.
+    /// Amount of text about a run.
     pub verbosity: Verbosity,
 }
 
-/// How much of a run is shown.
+/// Amount of text about a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
-    /// The verdict alone.
+    /// Only the verdict.
     Quiet,
-    /// The verdict, three figures, what is wrong, and one line about the quality of the measurement.
+    /// The verdict, three figures, the problems, and one line about the quality of the measurement.
     Normal,
     /// Everything.
     Verbose,
@@ -55,10 +55,10 @@ impl Style {
     /// Style of a file: 100 columns, no colour, UTF-8, everything.
     pub const PLAIN: Self =
         Self { width: 100, colour: false, unicode: true, is_terminal: false, verbosity: Verbosity::Verbose };
-    /// Minimum width: anything narrower is not laid out any better.
+    /// Minimum width for the layout.
     pub const WIDTH_MIN: usize = 40;
 
-    /// Returns the columns to lay out for.
+    /// Returns the number of columns for the layout.
     pub(crate) fn columns(self) -> usize {
         self.width.max(Self::WIDTH_MIN)
     }

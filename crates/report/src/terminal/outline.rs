@@ -1,4 +1,4 @@
-//! Reports in sections, for a terminal.
+//! Outlines and pages for a terminal.
 
 use plumb_text::printable;
 
@@ -11,7 +11,7 @@ use super::{Style, Verbosity};
 use crate::figures::masthead;
 use crate::outline::{Item, Outline, Page, Row};
 
-/// Returns the report, ending in a newline. A section that has nothing to say is left out.
+/// Returns the report, ended by a newline. Empty sections are left out.
 pub(crate) fn outline(of: &Outline<'_>, style: Style) -> String {
     let is_verbose = style.verbosity == Verbosity::Verbose;
     if style.verbosity == Verbosity::Quiet {
@@ -39,7 +39,7 @@ pub(crate) fn outline(of: &Outline<'_>, style: Style) -> String {
     style.finish(out)
 }
 
-/// Returns the page as text, ending in a newline.
+/// Returns the page as text, ended by a newline.
 pub(crate) fn page(page: &Page, style: Style) -> String {
     let mut out = String::new();
     for section in &page.sections {
@@ -66,14 +66,14 @@ pub(super) fn item(item: &Item, style: Style) -> String {
         Item::Text(Cell { text, ink }) => style.ink_lines(*ink, &hang("", text, width)),
         Item::Line(text) => hang("  - ", text, width),
         Item::Remedy(text) => hang(if style.unicode { "    → " } else { "    > " }, text, width),
-        // Not wrapped: it is to be copied.
+        // Not wrapped, so that it can be copied.
         Item::Command(line) => style.ink_lines(Ink::Dim, &format!("    {line}\n")),
         Item::Block(lines) => lines.lines().map(|line| format!("  {line}\n")).collect(),
         Item::Finding { finding, about } => verdict(finding, about, usize::MAX, style),
     }
 }
 
-/// Returns the names in a column, and beside each its text in lines that hang below each other.
+/// Returns the names in a column, with wrapped texts next to them.
 fn rows(rows: &[Row], style: Style) -> String {
     let widest = rows.iter().map(|row| columns(&row.name.text)).max().unwrap_or(0);
     let apart = if widest > 0 { "  " } else { "" };

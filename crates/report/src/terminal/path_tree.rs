@@ -1,7 +1,6 @@
-//! The write path as a tree: one line for each layer, from the application down.
+//! Write path as a tree: one line for each layer, from the application down.
 //!
-//! The sign before a name tells what of a flush arrives there. Layers that look alike side by side share a
-//! line.
+//! The sign before a name shows whether a flush arrives there. Equal layers side by side share a line.
 
 use std::collections::HashSet;
 
@@ -15,9 +14,9 @@ use super::wrap::{columns, hang, start};
 use crate::levels::{self, Arrival, FsyncState, Levels, Node};
 use crate::wording;
 
-/// Width from which there is space for kinds and marks.
+/// Width from which kinds and marks are shown.
 const WIDE_FROM: usize = 84;
-/// Longer names and kinds are cut.
+/// Maximum length of names and kinds. Longer ones are cut.
 const NAME_MAX: usize = 26;
 
 /// Returns the tree of `path`.
@@ -36,7 +35,7 @@ pub(super) fn path_tree(path: &WritePath, style: Style) -> String {
     out
 }
 
-/// Returns the text to show where it is not known that fsync makes data durable.
+/// Returns the text to show if fsync is not known to make data durable.
 pub(crate) fn unsettled(path: &WritePath) -> Option<(Ink, &str)> {
     match (levels::synced(path), levels::cause(path)) {
         (FsyncState::Durable(_), _) => None,
@@ -51,7 +50,7 @@ pub(crate) fn unsettled(path: &WritePath) -> Option<(Ink, &str)> {
     }
 }
 
-/// Returns the tree of `path` as a table; with kinds and marks if it is `wide`.
+/// Returns the tree of `path` as a table, with kinds and marks if it is `wide`.
 pub(crate) fn path_table(path: &WritePath, wide: bool) -> Table {
     let mut head = vec![("layer", Side::Left)];
     if wide {
@@ -82,7 +81,7 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    /// Adds layer `index` with all below it, unless it was added before.
+    /// Adds layer `index` and everything below it, unless it was added before.
     fn layer(&mut self, index: usize, lead: Lead<'_>) {
         let Some((level, place)) = self.levels.position(index) else { return };
         let node = self.levels.levels[level][place].clone();
@@ -151,7 +150,7 @@ impl Tree<'_> {
 const WRITE: &str = "When write has returned, data is in";
 const FSYNC: &str = "When fsync has returned, data is durable in";
 
-/// Returns the layers where a write is when its call has returned, and where it is durable after fsync.
+/// Returns the layers that hold a write when its call has returned, and after fsync.
 fn marks(path: &WritePath) -> Vec<(usize, &'static str)> {
     let durable = path.durable_at.fsync.as_deref().and_then(|name| levels::named(path, name));
     let acknowledged = levels::acknowledged_at(path).map(|index| (index, WRITE));

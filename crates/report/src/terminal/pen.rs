@@ -1,10 +1,10 @@
-//! Colours, and the way back to ASCII.
+//! Colours, and the conversion to ASCII.
 
 use plumb_path::{Cache, Flush, Fua, Layer, Severity};
 
 use super::Style;
 
-/// How a piece of text is set.
+/// Style of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ink {
     /// Default text of the terminal.
@@ -24,7 +24,7 @@ pub enum Ink {
 }
 
 impl Style {
-    /// Returns `text` in `ink`, if there are colours.
+    /// Returns `text` in `ink` if there are colours.
     pub fn ink(self, ink: Ink, text: &str) -> String {
         let code = match ink {
             Ink::Plain => return text.to_owned(),
@@ -42,7 +42,7 @@ impl Style {
         }
     }
 
-    /// Returns the finished text: as it is, or in ASCII.
+    /// Returns the final text, converted to ASCII if necessary.
     pub fn finish(self, text: String) -> String {
         if self.unicode { text } else { to_ascii(&text) }
     }
@@ -68,7 +68,7 @@ pub(super) const fn cache(cache: Cache) -> Ink {
     }
 }
 
-/// Returns the ink of what becomes of a flush.
+/// Returns the ink for the fate of a flush.
 pub(super) const fn flush(flush: Flush) -> Ink {
     match flush {
         Flush::Forwarded | Flush::Absorbed => Ink::Plain,
@@ -77,7 +77,7 @@ pub(super) const fn flush(flush: Flush) -> Ink {
     }
 }
 
-/// Returns the ink of what becomes of FUA at `layer`.
+/// Returns the ink for the fate of FUA at `layer`.
 pub(super) fn fua(layer: &Layer) -> Ink {
     match layer.fua {
         Fua::Dropped if layer.flush != Flush::Absorbed => Ink::Red,
@@ -86,7 +86,7 @@ pub(super) fn fua(layer: &Layer) -> Ink {
     }
 }
 
-/// Returns `text` in ASCII: signs by their nearest, everything else as an escape.
+/// Returns `text` in ASCII: signs by similar ones, everything else as an escape.
 fn to_ascii(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

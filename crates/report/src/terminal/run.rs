@@ -1,4 +1,4 @@
-//! The report of a run for a terminal.
+//! Report of a run for a terminal.
 
 use std::collections::HashSet;
 
@@ -21,12 +21,12 @@ use crate::levels::{as_measured, loses_synced};
 use crate::outline::Item;
 use crate::{levels, rules, sentences, tables, untorn};
 
-/// Names of targets take at most so many columns, and never more than a third of the line: longer ones lose
-/// their middle, so that the table stays a table.
+/// Maximum width of a target's name, which is also limited to a third of the line. Longer names lose their
+/// middle.
 const NAME_MAX: usize = 36;
-/// Number of figures that a short report has.
+/// Number of figures in a short report.
 const FIGURES: usize = 3;
-/// Returns the report of `document`, ending in a newline. A section that has nothing to say is left out.
+/// Returns the report of `document`, ended by a newline. Empty sections are left out.
 pub fn run(document: &RunDocument, style: Style) -> String {
     let width = style.columns();
     let headline = Headline::new(document);
@@ -78,14 +78,13 @@ pub fn run(document: &RunDocument, style: Style) -> String {
     section("Where and how", items(&facts.collect::<Vec<_>>()));
     if let Some(directory) = &document.run_directory {
         out.push_str(&format!("\n{}\n", style.ink(Ink::Bold, "Report")));
-        // Not wrapped: it is to be copied.
+        // Not wrapped, so that it can be copied.
         out.push_str(&format!("  {}/report.html\n", printable(directory)));
     }
     style.finish(out)
 }
 
-/// Returns the verdict, three figures, the quality of the measurement, and what is wrong with what to do
-/// about it.
+/// Returns the verdict, three figures, the quality of the measurement, and the problems with their remedies.
 fn brief(document: &RunDocument, headline: &Headline, title: &str, facts: &[String], style: Style) -> String {
     let width = style.columns();
     let mut out = title_line(title, facts, style);
@@ -133,7 +132,7 @@ fn brief(document: &RunDocument, headline: &Headline, title: &str, facts: &[Stri
         out.push_str(&style.ink_lines(Ink::Dim, &hang("", &printable(&text), width)));
     }
     match &document.run_directory {
-        // Not wrapped: it is to be copied.
+        // Not wrapped, so that it can be copied.
         Some(directory) => {
             out.push_str(&format!("Everything: -v, or {}/report.html\n", printable(directory)))
         }
@@ -142,7 +141,7 @@ fn brief(document: &RunDocument, headline: &Headline, title: &str, facts: &[Stri
     out
 }
 
-/// Returns the names of the targets: up to three, otherwise the first and how many more there are.
+/// Returns up to three names of targets, otherwise the first and the number of the others.
 fn names(document: &RunDocument) -> String {
     let names: Vec<String> = document.names().into_iter().map(printable).collect();
     match names.as_slice() {
@@ -152,8 +151,8 @@ fn names(document: &RunDocument) -> String {
     }
 }
 
-/// Returns one group for each target, and one for the targets of each span together; names in at most so many
-/// columns. Devices that several targets share have their row in the latter alone.
+/// Returns one group for each target, and one for all targets of each span; names have at most `name_most`
+/// columns. Devices that several targets share have their row only in the latter.
 pub(crate) fn groups(document: &RunDocument, name_most: usize) -> Vec<Group> {
     let labelled = document.labels().into_iter().zip(document.targets.iter().enumerate());
     let shown = labelled.filter(|(_, (_, target))| target.failed_because.is_none());
@@ -184,7 +183,7 @@ fn rows(sides: &Sides, lost: bool) -> Vec<SideRow> {
     rows
 }
 
-/// Returns the labels in at most `most` columns; numbered if they cannot be told apart any more.
+/// Returns the labels in at most `most` columns, numbered if the short ones are ambiguous.
 fn short(labels: &[String], most: usize) -> Vec<String> {
     let mut cut_labels: Vec<String> = labels.iter().map(|label| cut(label, most)).collect();
     let distinct: HashSet<&String> = cut_labels.iter().collect();
@@ -198,7 +197,7 @@ fn short(labels: &[String], most: usize) -> Vec<String> {
     cut_labels
 }
 
-/// Returns the name without its middle if it is long: what tells names apart is mostly at their ends.
+/// Returns a long name without its middle, since names usually differ at their ends.
 fn cut(name: &str, most: usize) -> String {
     if columns(name) <= most {
         return name.to_owned();

@@ -25,12 +25,12 @@ const LEGEND: [&str; 4] = [
      no FUA.",
 ];
 
-/// Returns the paths of a survey: one in full, many as a list with what is wrong below.
+/// Returns the paths of a survey: a single one in full, several as a list with the problems below.
 pub(crate) fn surveyed(of: &Survey, style: Style) -> String {
     if of.paths.len() > 1 { survey_list(of, style) } else { survey(of, style) }
 }
 
-/// Returns the paths of `survey` in full, one below the other.
+/// Returns the paths of `survey` in full.
 pub fn survey(survey: &Survey, style: Style) -> String {
     let paths: Vec<String> = survey.paths.iter().map(|path| one(path, style)).collect();
     let text =
@@ -38,9 +38,9 @@ pub fn survey(survey: &Survey, style: Style) -> String {
     style.finish(text)
 }
 
-/// Returns the paths of `survey` as a list, one line each, with the warnings below: for many targets.
+/// Returns the paths of `survey` as a list, one line each, with the warnings below, for many targets.
 pub fn survey_list(survey: &Survey, style: Style) -> String {
-    // The first of equally severe findings counts: a cause stands before its consequence.
+    // Reversed: the first of equally severe findings counts, since a cause precedes its consequence.
     let worst = |path: &WritePath| path.findings.iter().rev().max_by_key(|finding| finding.severity).cloned();
     let table = Table::for_rows(&survey.paths)
         .left("target", |path| printable(&path.target))
@@ -84,7 +84,7 @@ pub fn survey_list(survey: &Survey, style: Style) -> String {
     style.finish(out)
 }
 
-/// Returns the devices of a path that a power cut empties, or the file system where it ends in memory.
+/// Returns the devices of a path that a power cut empties, or the file system if it is in memory.
 fn volatile(path: &WritePath) -> String {
     let last = path.layers.len().saturating_sub(1);
     let is_volatile = |(index, layer): &(usize, &Layer)| {
@@ -100,7 +100,7 @@ fn volatile(path: &WritePath) -> String {
     }
 }
 
-/// Returns the list where lines are too short for a table.
+/// Returns the list for lines that are too short for a table.
 fn stacked(survey: &Survey, style: Style) -> String {
     survey
         .paths

@@ -1,24 +1,24 @@
-//! Tables without lines: columns two spaces apart, figures to the right.
+//! Tables without lines: columns two spaces apart, figures aligned to the right.
 
 use super::Style;
 use super::pen::Ink;
 use super::wrap::{columns, hang, wrap};
 
-/// Side to which a column's text is aligned.
+/// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// Words.
+    /// Left, for words.
     Left,
-    /// Figures.
+    /// Right, for figures.
     Right,
 }
 
-/// One cell.
+/// Cell of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cell {
     /// Text of the cell.
     pub text: String,
-    /// How it is set.
+    /// Style of the text.
     pub ink: Ink,
 }
 
@@ -40,16 +40,16 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
-/// A table. Rows may be shorter than the widest.
+/// Table. Rows may be shorter than the head.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
     sides: Vec<Side>,
     rows: Vec<Vec<Cell>>,
-    /// Remarks on the rows, each below its own.
+    /// Notes, each below its row.
     notes: Vec<String>,
 }
 
-/// A table while its columns are added.
+/// Table while its columns are added.
 #[derive(Debug)]
 pub struct Rows<T> {
     of: Vec<T>,
@@ -81,7 +81,7 @@ impl<T> Rows<T> {
         self.table
     }
 
-    /// Returns the table, if it has a row below its head.
+    /// Returns the table if it has rows below its head.
     pub fn if_any(self) -> Option<Table> {
         (!self.of.is_empty()).then_some(self.table)
     }
@@ -91,7 +91,7 @@ const INDENT: usize = 2;
 const APART: usize = 2;
 /// Indent of the text below a row.
 const NOTE: &str = "      ";
-/// Least columns of a last column. Where there is less room its text stands below each row.
+/// Minimum width of a last column. With less room its text is placed below each row.
 const LAST_MIN: usize = 20;
 
 impl Table {
@@ -101,7 +101,7 @@ impl Table {
         Self { sides: head.iter().map(|(_, side)| *side).collect(), rows: vec![cells], notes: Vec::new() }
     }
 
-    /// Returns a table of `rows`, to which columns are added.
+    /// Starts a table of `rows`, to which columns are added.
     pub fn for_rows<T>(rows: impl IntoIterator<Item = T>) -> Rows<T> {
         let of: Vec<T> = rows.into_iter().collect();
         let rows = vec![Vec::new(); of.len() + 1];
@@ -115,7 +115,7 @@ impl Table {
         Self { sides: sides.collect(), rows, notes: Vec::new() }
     }
 
-    /// Returns the table without the columns of which no row says anything.
+    /// Returns the table without empty columns.
     pub(crate) fn without_empty_columns(self) -> Self {
         let says = |column: usize| {
             self.body().iter().any(|row| row.get(column).is_some_and(|of| !of.text.is_empty()))
@@ -127,7 +127,7 @@ impl Table {
         Self { sides, rows, notes: self.notes }
     }
 
-    /// Returns the table with as many columns as fit, and so many at least.
+    /// Returns the table with as many columns as fit, at least `columns_min`.
     pub(super) fn fitting(&self, columns_min: usize, style: Style) -> Self {
         let most = self.sides.len();
         let cut = |columns: usize| Self {
@@ -145,7 +145,7 @@ impl Table {
         Self { notes, ..self }
     }
 
-    /// Notes below the rows, if there are some.
+    /// Returns the notes below the rows, if there are any.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -165,7 +165,7 @@ impl Table {
         self.rows.get(1..).unwrap_or_default()
     }
 
-    /// Returns the columns that the widest line takes.
+    /// Returns the width of the widest line, in columns.
     pub fn width(&self) -> usize {
         let widths = self.widths();
         INDENT + widths.iter().sum::<usize>() + APART * widths.len().saturating_sub(1)
@@ -201,8 +201,8 @@ impl Table {
         out
     }
 
-    /// Returns the table as text for a terminal that is too narrow for it: the first two cells of a row, and
-    /// below them the others, each with the name of its column.
+    /// Returns the table for a terminal that is too narrow: the first two cells of a row, and below them the
+    /// others, each with the name of its column.
     pub(crate) fn stacked(&self, style: Style) -> String {
         let names: Vec<&str> = self.head().map(|(name, _)| name).collect();
         let row = |cells: &Vec<Cell>| {
@@ -222,11 +222,11 @@ impl Table {
         self.body().iter().map(row).collect()
     }
 
-    /// Returns the table as text; where it is too wide, the last column is set in lines that hang below each
-    /// other, or as a note below its row.
+    /// Returns the table as text. If it is too wide, the last column is wrapped, or becomes a note below its
+    /// row.
     pub fn show_wrapped(&self, style: Style) -> String {
         if !self.notes.is_empty() {
-            // A note belongs to a row, and hangs itself.
+            // A note belongs to a row and is wrapped by itself.
             return self.show(style);
         }
         let widths = self.widths();

@@ -1,4 +1,4 @@
-//! The two tables of figures: the cost of a durable write, and application beside storage.
+//! Tables of figures: the cost of a durable write, and application and storage side.
 
 use plumb_block::SyncMethod;
 use plumb_measure::Latency;
@@ -14,10 +14,10 @@ use crate::figures::{FlushCount, STATISTICS, SideRow};
 use crate::quantity::{DurationUnit, bytes, count, counted, duration, flush_time, mebibytes, or_dash, rate};
 use crate::{headline, levels, wording};
 
-/// A column of the table of sides: its name, and what it says.
+/// Column of the table of sides: its name, and its content.
 type Column = (&'static str, fn(&SideRow) -> String);
 
-/// The columns of the table of sides.
+/// Columns of the table of sides.
 const COLUMNS: [Column; 8] = [
     ("IOPS", |side| or_dash(side.iops, rate)),
     ("MiB/s", |side| or_dash(side.bytes_per_second, mebibytes)),
@@ -28,13 +28,13 @@ const COLUMNS: [Column; 8] = [
     ("max", |side| or_dash(side.latency, |latency| duration(latency.max))),
     ("flushes", |side| or_dash(side.flushes, count)),
 ];
-/// Columns that are left out on narrow terminals, the least telling first.
+/// Columns that are left out on narrow terminals, the least important first.
 const DISPENSABLE: [&str; 6] = ["p99.9", "max", "mean I/O", "p50", "flushes", "p99"];
 
-/// A target that measures the cost of a durable write, with the method.
+/// Target that measures the cost of a durable write, with its method.
 pub(crate) type MeasuredTarget<'a> = (SyncMethod, &'a RunTarget, &'a Latency);
 
-/// Returns the cost of a durable write with its parts, methods across; `None` if none was measured.
+/// Returns the cost of a durable write with its parts, with methods as columns; `None` if none was measured.
 pub(crate) fn durable_table(document: &RunDocument) -> Option<(DurationUnit, Table)> {
     let measured: Vec<MeasuredTarget<'_>> = measured(document).collect();
     let unit = DurationUnit::for_typical(measured.iter().filter_map(|(.., latency)| latency.p50));
@@ -52,15 +52,15 @@ pub(crate) fn durable_table(document: &RunDocument) -> Option<(DurationUnit, Tab
     (!measured.is_empty()).then_some((unit, table))
 }
 
-/// Returns the targets that measure what a durable write costs; those without a figure are left out.
+/// Returns the targets that measure the cost of a durable write, without those that have no figure.
 pub(crate) fn measured(document: &RunDocument) -> impl Iterator<Item = MeasuredTarget<'_>> {
     document.targets.iter().filter_map(|target| {
         Some((document.job_of(target)?.method?, target, target.sides.durable_latency.as_ref()?))
     })
 }
 
-/// Returns the cost of a durable write, and where its flushes went. Methods across if the lines are too short
-/// for them down.
+/// Returns the cost of a durable write, and the fate of its flushes. Methods are rows, or columns if the
+/// lines are too short.
 pub(super) fn durable_writes(document: &RunDocument, style: Style) -> String {
     let methods: Vec<(SyncMethod, &RunTarget)> = document
         .targets
@@ -81,8 +81,7 @@ pub(super) fn durable_writes(document: &RunDocument, style: Style) -> String {
     out
 }
 
-/// Returns the statistics of each method: a line for each, or, with `across`, a column for each under its
-/// call.
+/// Returns the statistics of each method as a row, or with `across` as a column under its call.
 fn methods_table(measured: &[MeasuredTarget<'_>], unit: DurationUnit, across: bool) -> Table {
     let ink = |name: &str| if name == "p50" { Ink::Bold } else { Ink::Plain };
     let lead = |text: &str| Cell::inked(Ink::Dim, text);
@@ -107,8 +106,8 @@ fn methods_table(measured: &[MeasuredTarget<'_>], unit: DurationUnit, across: bo
     Table::of_figures(rows)
 }
 
-/// Describes the outcome of the flushes of one method, or why it was not measured. Flushes of all programs
-/// are not set against its writes.
+/// Describes the fate of the flushes of one method, or why it was not measured. Flushes of all programs are
+/// not compared with its writes.
 fn flush_words(document: &RunDocument, method: SyncMethod, target: &RunTarget) -> String {
     let name = wording::method(method);
     let (sides, path) = (&target.sides, document.path_of(target));
@@ -133,11 +132,10 @@ fn flush_words(document: &RunDocument, method: SyncMethod, target: &RunTarget) -
     format!("{writes}, {}, {per:.2} for each{why}{each}.", counted(flushes.count, "device flush"))
 }
 
-/// Name and rows of a group that is measured together.
+/// Name and rows of a group.
 pub(crate) type Group = (String, Vec<SideRow>);
 
-/// Returns the table of `groups`. While it is too wide, the least telling columns are left out, one after the
-/// other.
+/// Returns the table of `groups`. Columns are left out, the least important first, until it fits.
 pub(super) fn side_table(groups: &[Group], style: Style) -> String {
     if groups.is_empty() {
         return String::new();

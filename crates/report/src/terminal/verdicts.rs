@@ -1,4 +1,4 @@
-//! Verdicts and findings: the sentence, what it rests on, what to do.
+//! Verdicts and findings: the sentence, the evidence and the remedy.
 
 use plumb_path::Finding;
 use plumb_text::printable;
@@ -8,18 +8,18 @@ use super::pen::{self, Ink};
 use super::wrap::hang;
 use crate::headline::sentence;
 
-/// More lines of evidence than this are left to the page.
+/// Maximum number of lines of evidence. The page has all.
 const EVIDENCE_MAX: usize = 4;
-/// `  warning  `: where the sentence begins.
+/// Width of the label before the sentence: `  warning  `.
 const LABEL: usize = 9;
 
-/// Returns the findings, one below the other.
+/// Returns the findings in order.
 pub(super) fn verdicts(findings: &[Finding], style: Style) -> String {
     let verdict = |finding| verdict(finding, &[], EVIDENCE_MAX, style);
     findings.iter().map(verdict).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns a finding with at most so many lines of evidence, and the names of what it is `about`.
+/// Returns a finding with at most `evidence_max` lines of evidence, and the names of its objects in `about`.
 pub(super) fn verdict(finding: &Finding, about: &[String], evidence_max: usize, style: Style) -> String {
     let width = style.columns();
     let label = finding.severity.word();

@@ -1,15 +1,14 @@
-//! Text in lines of a width. Columns are those of a terminal: two for a wide character, none for a combining
-//! one.
+//! Wrapping of text. Widths are columns of a terminal: two for a wide character, none for a combining one.
 
 use textwrap::{Options, WordSplitter};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// Stands for a space at which no line ends.
+/// Placeholder for a space at which no line may end.
 const KEPT_SPACE: char = '\u{a0}';
 
-/// Breaks `text` at spaces into lines of at most `width` columns; a longer word is broken where it must be. A
-/// command in backquotes that fits into a line stands in one, so that it can be copied. None for a text
-/// without words.
+/// Breaks `text` at spaces into lines of at most `width` columns; a word that is longer is broken. A command
+/// in backquotes that fits into a line is kept together, so that it can be copied. Returns no lines for a
+/// text without words.
 pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if words.is_empty() {
@@ -25,7 +24,7 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     textwrap::wrap(&words, options).into_iter().map(|line| line.replace(KEPT_SPACE, " ")).collect()
 }
 
-/// Returns `text` wrapped: the first line after `first`, the others after as many spaces.
+/// Returns `text` wrapped, with `first` before the first line and an equal indentation of the others.
 pub(crate) fn hang(first: &str, text: &str, width: usize) -> String {
     let indent = columns(first);
     let mut out = String::new();
@@ -36,12 +35,12 @@ pub(crate) fn hang(first: &str, text: &str, width: usize) -> String {
     out
 }
 
-/// Returns how many columns `text` takes.
+/// Returns the width of `text` in columns.
 pub(crate) fn columns(text: &str) -> usize {
     text.width()
 }
 
-/// Returns as much of the start of `text` as fits into `most` columns.
+/// Returns the longest start of `text` that fits into `most` columns.
 pub(super) fn start(text: &str, most: usize) -> &str {
     let mut taken = 0;
     let beyond = text.char_indices().find(|(_, letter)| {
@@ -51,8 +50,8 @@ pub(super) fn start(text: &str, most: usize) -> &str {
     &text[..beyond.map_or(text.len(), |(at, _)| at)]
 }
 
-/// Returns as much of the end of `text` as fits into `most` columns, without marks that combine with what was
-/// cut off.
+/// Returns the longest end of `text` that fits into `most` columns, without combining marks of a removed
+/// character.
 pub(super) fn end(text: &str, most: usize) -> &str {
     let mut taken = 0;
     let fits = text.char_indices().rev().take_while(|(_, letter)| {

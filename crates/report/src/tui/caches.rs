@@ -1,4 +1,4 @@
-//! Look at served caches: what clients ask of them, and what they write back.
+//! Samples of served caches: requests of clients, and destaging.
 
 use plumb_block::{Bytes, Nanos};
 use plumb_caches::CacheStatus;
@@ -6,7 +6,7 @@ use plumb_caches::CacheStatus;
 use super::sample::{LiveApplication, LivePhase, LiveSample, LiveStorage, LiveTarget};
 
 impl LiveSample {
-    /// Creates the look at these caches, so many seconds after the first.
+    /// Creates the sample of these caches, `elapsed` seconds after the first.
     pub fn of_caches(caches: &[CacheStatus], elapsed: f64) -> Self {
         Self {
             elapsed,
@@ -22,8 +22,8 @@ fn count(status: &CacheStatus, name: &str) -> u64 {
     status.counts.get(name).copied().unwrap_or_default() as u64
 }
 
-/// Builds the target for the live view: what clients ask is the application's side, and what the backing
-/// device is asked the storage's.
+/// Builds the target for the live view, with the requests of clients as application side, and those to the
+/// backing device as storage side.
 fn target(status: &CacheStatus) -> LiveTarget {
     let count = |name| count(status, name);
     LiveTarget {

@@ -1,4 +1,4 @@
-//! Operations per second over time: for each target a line of the application and one of the storage.
+//! Operations per second over time, with one line for the application and one for the storage of each target.
 
 use plumb_text::printable;
 use ratatui::Frame;
@@ -12,17 +12,17 @@ use super::paint::{colour_of, frame_of, ink};
 use super::view::LiveView;
 use crate::quantity;
 
-/// Lower than this there is no room for a line.
+/// Minimum height for a chart.
 pub(super) const HEIGHT_MIN: u16 = 6;
 
-/// A line: whose it is, whether it is of the storage, and its points.
+/// Line of the chart: its target, whether it is of the storage, and its points.
 struct ShownLine<'a> {
     target: usize,
     is_storage: bool,
     points: &'a [(f64, f64)],
 }
 
-/// Returns the lines that have points. Targets that share their devices have one line of the storage.
+/// Returns the lines with points. Targets that share devices have one line for the storage.
 fn shown(view: &LiveView) -> Vec<ShownLine<'_>> {
     let shares = |target: usize| {
         let sample = view.last.as_ref();
@@ -43,13 +43,13 @@ fn shown(view: &LiveView) -> Vec<ShownLine<'_>> {
     lines.filter(told).collect()
 }
 
-/// Draws the chart into `area`: both axes go as far as there is something.
+/// Draws the chart into `area`. Both axes end at the largest value.
 pub(super) fn draw(view: &LiveView, frame: &mut Frame<'_>, area: Rect) {
     let end = view.last.as_ref().map_or(1.0, |sample| sample.elapsed);
     let end = if end.is_finite() { end.max(1.0) } else { 1.0 };
     let lines = shown(view);
     let top = ceiling(lines.iter().flat_map(|line| line.points).map(|point| point.1).fold(0.0, f64::max));
-    // The application's lines stand above those of the storage.
+    // Lines of the application are drawn over those of the storage.
     let (storage, application): (Vec<&ShownLine<'_>>, Vec<_>) =
         lines.iter().partition(|line| line.is_storage);
     let labels = |texts: [String; 3]| texts.map(Line::from).to_vec();
@@ -60,7 +60,7 @@ pub(super) fn draw(view: &LiveView, frame: &mut Frame<'_>, area: Rect) {
         .block(frame_of(view, " IOPS "))
         .x_axis(Axis::default().bounds([0.0, end]).labels(labels(times)))
         .y_axis(Axis::default().bounds([0.0, top]).labels(labels(rates)))
-        // Names have a place of their own, which does not vanish when there is little room.
+        // The legend has its own place, which remains in a small window.
         .legend_position(None);
     frame.render_widget(chart, area);
 }
@@ -75,7 +75,7 @@ fn dataset<'a>(view: &LiveView, line: &ShownLine<'a>) -> Dataset<'a> {
     Dataset::default().marker(marker).graph_type(graph).style(paint(view, line)).data(line.points)
 }
 
-/// Returns a key to the lines of the chart, in one line of text.
+/// Returns the legend of the chart in one line of text.
 pub(super) fn key(view: &LiveView) -> Line<'static> {
     let mut spans = Vec::new();
     for line in shown(view) {
@@ -104,7 +104,7 @@ fn sign(line: &ShownLine<'_>) -> char {
     signs[line.target % 6]
 }
 
-/// Returns a round number that is not far above `value`.
+/// Returns a round number slightly above `value`.
 fn ceiling(value: f64) -> f64 {
     if !value.is_finite() || value <= 0.0 {
         return 1.0;

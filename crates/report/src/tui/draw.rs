@@ -1,4 +1,4 @@
-//! The whole view in one frame: head, chart, table, foot. What does not fit is left out, the least telling
+//! Draws the whole view: head, chart, table, foot. Parts that do not fit are left out, the least important
 //! first.
 
 use plumb_text::printable;
@@ -14,7 +14,7 @@ use super::{chart, table};
 use crate::quantity::{duration, percent};
 
 impl LiveView {
-    /// Draws what was fed in last into the whole of `frame`, whatever its size.
+    /// Draws the latest sample into the whole of `frame`, of any size.
     pub fn draw(&self, frame: &mut Frame<'_>) {
         let area = frame.area();
         if area.is_empty() {
@@ -70,7 +70,7 @@ fn title(view: &LiveView) -> Line<'static> {
     ])
 }
 
-/// Returns `12 s of 30 s`, or `12 s` where the end is not known.
+/// Returns `12 s of 30 s`, or `12 s` if the end is unknown.
 fn clock(sample: &LiveSample) -> String {
     let elapsed = duration(sample.elapsed.max(0.0).round());
     match sample.expected {
@@ -97,7 +97,7 @@ fn progress_bar(view: &LiveView, width: u16) -> Line<'static> {
     ])
 }
 
-/// Replaces whatever is not ASCII by something of the same width.
+/// Replaces characters that are not ASCII by others of the same width.
 fn to_ascii(frame: &mut Frame<'_>, area: Rect) {
     let buffer = frame.buffer_mut();
     for position in area.positions() {

@@ -1,4 +1,4 @@
-//! The live view of a load: `--tui` on a terminal.
+//! Live view of a load: `--tui` on a terminal.
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::terminal::LiveTerminal;
 use super::view::LiveView;
 use crate::streams;
 
-/// Draws what a load does, and stops it when asked to.
+/// Shows the activity of a load, and stops it on request.
 #[derive(Debug)]
 pub struct Live {
     /// Terminal of the live view; `None` after the run.
@@ -21,27 +21,27 @@ pub struct Live {
     view: LiveView,
     stop: Arc<AtomicBool>,
     phase: LivePhase,
-    /// How long the warm-up, the measurement and the cool-down are, as far as they are known.
+    /// Length of the warm-up, the measurement and the cool-down, as far as known.
     expected: Option<Nanos>,
-    /// When the phase began.
+    /// Start of the phase.
     begun: Nanos,
-    /// Time that the turns before this one ran, and how long this one has.
+    /// Duration of the earlier turns, and of the current one so far.
     passed: Nanos,
     last: Nanos,
     span: usize,
-    /// The names of the spans.
+    /// Names of the spans.
     spans: Vec<String>,
-    /// State of the targets of each span when it ran last.
+    /// Last state of the targets of each span.
     seen: Vec<Vec<LiveTarget>>,
-    /// Facts that are known beside the figures.
+    /// Further facts to show.
     standing: Vec<String>,
-    /// State of each target at the last look and at the first.
+    /// State of each target at the last sample and at the first.
     before: Vec<Before>,
-    /// Notes that are said once the terminal is given back.
+    /// Notes to print after the terminal is restored.
     notes: Vec<String>,
 }
 
-/// A target at earlier looks.
+/// Earlier state of a target.
 #[derive(Debug)]
 struct Before {
     latency: [LiveLatency; 2],
@@ -49,8 +49,8 @@ struct Before {
 }
 
 impl Live {
-    /// Takes over the terminal, if the view is wanted and there is one for it; `stop` is set when the user
-    /// wants the load to end.
+    /// Takes over the terminal if the view is requested and there is a terminal for it. `stop` is set when
+    /// the user ends the load.
     pub fn if_wanted(is_wanted: bool, title: &str, stop: &Arc<AtomicBool>) -> Option<Self> {
         let opened = match std::io::stderr().is_terminal() {
             _ if !is_wanted => return None,
@@ -76,7 +76,7 @@ impl Live {
         })
     }
 
-    /// Shows a look.
+    /// Shows a sample.
     pub fn feed(&mut self, sample: LiveSample) {
         self.view.feed(sample);
         self.draw();
@@ -107,13 +107,13 @@ impl Live {
         }
     }
 
-    /// Notes that another turn begins: its totals begin at nothing.
+    /// Begins another turn, whose totals start at zero.
     fn next_turn(&mut self) {
         self.passed += std::mem::take(&mut self.last);
         self.before.clear();
     }
 
-    /// Shows a look, of things that began at nothing.
+    /// Shows a sample of targets whose totals started at zero.
     pub fn show(&mut self, elapsed: Nanos, targets: Vec<LiveTarget>) {
         self.feed(LiveSample {
             elapsed: elapsed.as_secs_f64(),
@@ -124,7 +124,7 @@ impl Live {
         });
     }
 
-    /// Draws, and looks whether the user wants it to end. A terminal that is gone ends the view, not the
+    /// Draws the view, and checks whether the user wants to stop. A lost terminal ends the view, not the
     /// load.
     fn draw(&mut self) {
         let Some(terminal) = &mut self.terminal else { return };
@@ -157,7 +157,7 @@ impl Observer for Live {
 }
 
 impl Live {
-    /// Begins a phase of a span, of this length if it is known.
+    /// Begins a phase of a span; `expected` is its length if known.
     pub fn phase(&mut self, span: usize, phase: &Phase, expected: Option<Nanos>) {
         self.phase = match phase {
             Phase::LayingOut { .. } | Phase::Preconditioning | Phase::LoadingPageCache => {
@@ -186,7 +186,7 @@ impl Live {
             targets().into_iter().enumerate().map(|(index, target)| self.target(index, target)).collect();
         self.seen.resize(self.seen.len().max(self.span + 1), Vec::new());
         self.seen[self.span] = now;
-        // Where there are several spans, the name of each target includes that of its span.
+        // With several spans the name of each target includes that of its span.
         let named = |(span, targets): (usize, &Vec<LiveTarget>)| {
             let name = self.spans.get(span).filter(|_| self.spans.len() > 1);
             let named = targets.iter().cloned().map(|target| match name {
@@ -199,20 +199,20 @@ impl Live {
         self.show(self.passed + progress.elapsed, targets);
     }
 
-    /// Gives the terminal back, and says what came meanwhile.
+    /// Restores the terminal, and prints the notes.
     fn end(&mut self) {
         drop(self.terminal.take());
         self.notes.drain(..).for_each(|note| streams::say(&format!("plumb: {note}")));
     }
 }
 
-/// Returns the percentiles of what happened since `before`.
+/// Returns the percentiles since `before`.
 fn percentiles(now: &LiveLatency, before: &LiveLatency) -> LivePercentiles {
     let at = |percent| Some(now.percentile_since(before, percent)?.as_secs_f64());
     LivePercentiles { p50: at(50.0), p99: at(99.0), p999: at(99.9), max: at(100.0) }
 }
 
-/// Returns all devices together.
+/// Returns the sum over all devices.
 fn totals(snapshot: &StorageSnapshot) -> LiveStorage {
     let mut sum = LiveStorage { flushes: Some(0), ..LiveStorage::default() };
     for device in &snapshot.devices {

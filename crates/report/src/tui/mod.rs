@@ -1,8 +1,8 @@
-//! The live view of a load.
+//! Live view of a load.
 //!
-//! What is shown is a pure function of what was fed in: [`LiveView`] keeps the samples, and
-//! [`LiveView::draw`] draws them into a frame of any size; [`Live`] feeds it the events of a run. Only
-//! [`LiveTerminal`] touches a terminal; it gives it back as it was, on every way out.
+//! The view is a pure function of the samples: [`LiveView`] stores them, and [`LiveView::draw`] draws them
+//! into a frame of any size. [`Live`] feeds it the events of a run. Only [`LiveTerminal`] uses a terminal,
+//! and restores it in all cases.
 
 mod caches;
 mod chart;

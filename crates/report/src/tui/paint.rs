@@ -19,7 +19,7 @@ pub(super) fn colour_of(index: usize) -> Paint {
     Paint::new().fg(COLOURS[index % COLOURS.len()])
 }
 
-/// Returns `paint` if the view has colours, else none.
+/// Returns `paint` if the view has colours, otherwise none.
 pub(super) fn ink(view: &LiveView, paint: Paint) -> Paint {
     if view.style.colour { paint } else { Paint::new() }
 }

@@ -1,71 +1,71 @@
-//! Input of a live view: running totals, as often as somebody looks.
+//! Input of a live view: running totals.
 
 use plumb_measure::Latency;
 
 use crate::document::observation::ObservedDevice;
 
-/// One look at a load. Totals count from its start, warm-up included; the view makes rates of two looks.
+/// Sample of a load. Totals count from its start, including the warm-up. The view computes rates from two
+/// samples.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LiveSample {
     /// Seconds since the start.
     pub elapsed: f64,
-    /// How long it will run in all, in seconds, cool-down included; `None` if that is not known.
+    /// Total expected duration in seconds, including the cool-down; `None` if unknown.
     pub expected: Option<f64>,
     /// Current phase of the load.
     pub phase: LivePhase,
-    /// The targets, always the same in the same order.
+    /// Targets, always the same in the same order.
     pub targets: Vec<LiveTarget>,
-    /// Further remarks, a line each.
+    /// Further remarks, one per line.
     pub remarks: Vec<String>,
 }
 
 /// Phase of a load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LivePhase {
-    /// Making files, filling them, preconditioning: nothing counts yet.
+    /// Creating and filling files, preconditioning; not measured.
     #[default]
     Preparing,
     /// Running, but not measured yet.
     WarmUp,
     /// Measured.
     Measuring,
-    /// Still running, but not measured any more.
+    /// Still running, but no longer measured.
     CoolDown,
-    /// Reading back what was written.
+    /// Reading back the written data.
     Verifying,
-    /// No load: what is served is looked at.
+    /// Not a load: a served cache is monitored.
     Serving,
 }
 
-/// One target.
+/// State of one target.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LiveTarget {
     /// Name of the target.
     pub name: String,
     /// Operations as seen by the workers.
     pub application: LiveApplication,
-    /// Seconds from its start until its figures were taken, where they come at times of their own; `None` if
-    /// they are of the look.
+    /// Seconds from its start to the time of its figures, if they have times of their own; `None` if they are
+    /// of the sample.
     pub taken_at: Option<f64>,
-    /// Requests that the underlying devices received; `None` where they cannot be counted.
+    /// Requests to the underlying devices; `None` if they cannot be counted.
     pub storage: Option<LiveStorage>,
-    /// True if those are handed the requests of other targets as well, so that its figures are of all of
-    /// them.
+    /// True if these devices also receive requests of other targets, so that the figures are of all of them.
     pub shares_devices: bool,
 }
 
-/// The application's side: totals, and the latencies since the last look.
+/// Application side: totals, and the latencies since the last sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct LiveApplication {
-    /// Reads, writes and trims that completed.
+    /// Completed reads, writes and trims.
     pub operations: u64,
-    /// Bytes that they moved.
+    /// Bytes of these operations.
     pub bytes: u64,
-    /// Flushes that completed.
+    /// Completed flushes.
     pub flushes: u64,
-    /// How long reads, writes and trims took since the last look.
+    /// Latency of reads, writes and trims since the last sample.
     pub latency: LivePercentiles,
-    /// How long flushes took since the last look.
+    /// Latency of flushes since the last sample.
     pub sync: LivePercentiles,
 }
 
@@ -78,7 +78,7 @@ pub struct LivePercentiles {
     pub p99: Option<f64>,
     /// The 99.9th percentile.
     pub p999: Option<f64>,
-    /// About the longest.
+    /// Approximate maximum.
     pub max: Option<f64>,
 }
 
@@ -105,7 +105,7 @@ impl From<ObservedDevice> for LiveTarget {
     }
 }
 
-/// The storage's side: totals.
+/// Storage side: totals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LiveStorage {
     /// Reads.
@@ -114,12 +114,12 @@ pub struct LiveStorage {
     pub writes: u64,
     /// Bytes of both.
     pub bytes: u64,
-    /// Flushes; `None` where the kernel does not count them.
+    /// Flushes; `None` if the kernel does not count them.
     pub flushes: Option<u64>,
 }
 
 impl LivePhase {
-    /// Returns its words, one or two.
+    /// Returns the name of the phase, one or two words.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Preparing => "preparing",
@@ -133,20 +133,20 @@ impl LivePhase {
 }
 
 impl LiveSample {
-    /// Returns how much of it is over, 0 to 1; `None` if how long it runs is not known.
+    /// Returns the elapsed share of the duration, 0 to 1; `None` if the duration is unknown.
     pub fn share(&self) -> Option<f64> {
         let expected = self.expected.filter(|expected| expected.is_finite() && *expected > 0.0)?;
         Some((self.elapsed / expected).clamp(0.0, 1.0))
     }
 
-    /// Returns the seconds left; `None` if how long it runs is not known.
+    /// Returns the remaining seconds; `None` if the duration is unknown.
     pub fn left(&self) -> Option<f64> {
         let expected = self.expected.filter(|expected| expected.is_finite())?;
         Some((expected - self.elapsed).max(0.0))
     }
 }
 
-/// A rate of each target between two looks.
+/// Rates of a target between two samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Rates {
     pub(super) iops: f64,
@@ -155,7 +155,7 @@ pub(super) struct Rates {
     pub(super) storage: Option<StorageRates>,
 }
 
-/// Rates of a target's storage between two looks.
+/// Rates of a target's storage between two samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct StorageRates {
     pub(super) iops: f64,
@@ -163,8 +163,8 @@ pub(super) struct StorageRates {
     pub(super) flushes: Option<f64>,
 }
 
-/// Returns the rates of the target at `index` from `before` to `now`; `None` if no time has passed or it is
-/// not there. Of the first look, since the start.
+/// Returns the rates of the target at `index` from `before` to `now`; without an earlier sample since the
+/// start. `None` if no time has passed, or the target is missing.
 pub(super) fn rates(before: Option<&LiveSample>, now: &LiveSample, index: usize) -> Option<Rates> {
     let nothing = LiveTarget::default();
     let target = now.targets.get(index)?;

@@ -1,4 +1,4 @@
-//! The figures of each target: the application's side, its syncs, the storage's side.
+//! Figures of each target: application side, syncs, storage side.
 
 use plumb_text::printable;
 use ratatui::Frame;
@@ -12,23 +12,22 @@ use super::sample::LivePercentiles;
 use super::view::LiveView;
 use crate::quantity::{duration, mebibytes, or_dash, rate};
 
-/// How wide a figure's column is.
+/// Width of a column of figures.
 const FIGURE: u16 = 10;
-/// How wide a name is at most, and at least.
+/// Maximum and minimum width of a name.
 const NAME: (u16, u16) = (28, 8);
-/// The columns of figures, and the order in which they go when there is no room.
+/// Columns of figures in order. Without room the last are left out first.
 const COLUMNS: [&str; 7] = ["IOPS", "MiB/s", "p50", "p99", "p99.9", "max", "flushes/s"];
 const DISPENSABLE: [&str; 6] = ["max", "p99.9", "p50", "flushes/s", "p99", "MiB/s"];
 
-/// One row: whose it is, and its figures in the order of [`COLUMNS`].
+/// Row: its target, and its figures in the order of [`COLUMNS`].
 struct Figures {
     target: usize,
     name: String,
     cells: [String; 7],
 }
 
-/// Returns the number of rows that the table takes of a view that is `height` high: all, but never more than
-/// half.
+/// Returns the number of rows of the table in a view of this height: all, but at most half of the view.
 pub(super) fn height(view: &LiveView, height: u16) -> u16 {
     let wanted = rows(view).len() + 1;
     let most = match height {
@@ -68,7 +67,7 @@ pub(super) fn draw(view: &LiveView, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(Table::new(body, widths).header(head).column_spacing(1), area);
 }
 
-/// Returns the places of the columns for which there is room.
+/// Returns the indices of the columns that fit.
 fn columns_within(width: u16) -> Vec<usize> {
     let room = usize::from(width.saturating_sub(NAME.1) / (FIGURE + 1)).clamp(1, COLUMNS.len());
     let gone = &DISPENSABLE[..(COLUMNS.len() - room).min(DISPENSABLE.len())];

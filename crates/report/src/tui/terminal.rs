@@ -1,8 +1,8 @@
-//! The terminal that a live view is drawn on: stderr, for stdout is the result's.
+//! Terminal of a live view: stderr, since stdout belongs to the result.
 //!
-//! Raw mode and the alternate screen are left again on every way out: when the value is dropped, and before a
-//! panic prints its message. In raw mode the terminal sends no signal for Ctrl-C, so it is read as a key:
-//! whoever runs the load decides what a wish to stop means; nothing here ends the process.
+//! Raw mode and the alternate screen are always left again: on drop, and before a panic prints its message.
+//! In raw mode the terminal sends no signal for Ctrl-C, so it is read as a key. The caller decides how to
+//! stop; nothing here ends the process.
 
 use std::io::{self, Stderr};
 use std::panic::PanicHookInfo;
@@ -19,11 +19,11 @@ use ratatui::backend::CrosstermBackend;
 
 use super::view::LiveView;
 
-/// The terminal could not be taken over, drawn on, or read.
+/// Failure to take over the terminal, to draw on it, or to read it.
 #[derive(Debug, thiserror::Error)]
 #[error("the terminal cannot be {done}")]
 pub struct TerminalError {
-    /// Attempted action: `drawn on`.
+    /// Action that failed: `drawn on`.
     done: &'static str,
     source: io::Error,
 }
@@ -33,7 +33,7 @@ type Hook = Box<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>;
 /// A terminal that shows a live view for as long as the value lives.
 pub struct LiveTerminal {
     terminal: Terminal<CrosstermBackend<Stderr>>,
-    /// True if a panic has to restore the terminal; false once this is dropped.
+    /// True if a panic has to restore the terminal; false after the drop.
     shown: Arc<AtomicBool>,
 }
 
@@ -44,10 +44,10 @@ impl std::fmt::Debug for LiveTerminal {
 }
 
 impl LiveTerminal {
-    /// Takes stderr over. To be called only if it is a terminal.
+    /// Takes over stderr, which must be a terminal.
     ///
     /// # Errors
-    /// If it is none, or refuses; it is then as it was.
+    /// If it is not one, or refuses. It is unchanged then.
     pub fn open() -> Result<Self, TerminalError> {
         let failed = |source| TerminalError { done: "taken over", source };
         let shown = Arc::new(AtomicBool::new(true));
@@ -65,8 +65,8 @@ impl LiveTerminal {
         }
     }
 
-    /// Draws `view`, at whatever size the terminal has now. After a panic somewhere the terminal is no longer
-    /// ours, and nothing is drawn.
+    /// Draws `view` at the current size of the terminal. Does nothing after a panic, which has restored the
+    /// terminal.
     ///
     /// # Errors
     /// If the terminal is gone.
@@ -80,8 +80,8 @@ impl LiveTerminal {
         Ok(())
     }
 
-    /// Returns true if the load was requested to stop (q or Ctrl-C) since the last call. Waits at most `wait`
-    /// for a key; a change of size ends the wait too, so that the view is soon drawn again.
+    /// Returns true if the user requested a stop (q or Ctrl-C) since the last call. Waits at most `wait` for
+    /// a key. A change of size ends the wait as well, so that the view is redrawn soon.
     ///
     /// # Errors
     /// If the terminal cannot be read.
@@ -106,7 +106,7 @@ impl Drop for LiveTerminal {
     }
 }
 
-/// Returns true if a key asks to stop: q, Escape, Ctrl-C.
+/// Returns true if a key requests a stop: q, Escape, Ctrl-C.
 pub(super) fn is_stop(key: KeyEvent) -> bool {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     let stops = match key.code {
@@ -117,8 +117,7 @@ pub(super) fn is_stop(key: KeyEvent) -> bool {
     stops && key.kind == KeyEventKind::Press
 }
 
-/// Makes every later panic restore the terminal first, while it is `shown`, and then say what it would have
-/// said.
+/// Makes every later panic restore the terminal while it is `shown`, before the previous panic hook runs.
 fn restore_before_panics(shown: Arc<AtomicBool>) {
     let said: Hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -129,7 +128,7 @@ fn restore_before_panics(shown: Arc<AtomicBool>) {
     }));
 }
 
-/// Gives the terminal back as it was. If it is gone, there is nobody left to tell.
+/// Restores the terminal. If it is gone, the error cannot be reported.
 fn restore() {
     let raw = disable_raw_mode();
     let screen = execute!(io::stderr(), LeaveAlternateScreen, Show);

@@ -1,33 +1,32 @@
-//! The state of a live view: samples in, what is drawn out.
+//! State of a live view.
 
 use super::sample::{LiveSample, Rates, rates};
 use crate::terminal::Style;
 
-/// Maximum number of points kept for each line. When they are used up, neighbours are joined, so that the
-/// whole run stays in view however long it is.
+/// Maximum number of points of each line. When it is reached, neighbours are merged, so that the whole run
+/// stays visible.
 const POINTS_MAX: usize = 600;
 
-/// The live view of one load.
+/// Live view of a load.
 #[derive(Debug, Clone)]
 pub struct LiveView {
     pub(super) title: String,
     pub(super) style: Style,
-    /// The last look, and the rates that led to it.
+    /// Last sample, and the rates up to it.
     pub(super) last: Option<LiveSample>,
     pub(super) rates: Vec<Option<Rates>>,
-    /// The operations per second of each target over time, in seconds: the application's and the storage's.
+    /// Operations per second of each target over time, in seconds: of the application and of the storage.
     pub(super) lines: Vec<[Vec<(f64, f64)>; 2]>,
-    /// Number of looks that make one point.
+    /// Number of samples per point.
     together: usize,
-    /// The look at the start of the point that is being made.
+    /// Sample at the start of the current point.
     point_start: Option<LiveSample>,
     looks: usize,
     stopping: bool,
 }
 
 impl LiveView {
-    /// Creates a view that has seen nothing. Of `style`, colour and character set matter; the size is that of
-    /// each frame.
+    /// Creates an empty view. Colour and character set come from `style`; the size is that of each frame.
     pub fn new(title: impl Into<String>, style: Style) -> Self {
         Self {
             title: title.into(),
@@ -42,8 +41,7 @@ impl LiveView {
         }
     }
 
-    /// Takes a look in. One that is not later than the last changes what is shown, but adds nothing to the
-    /// chart.
+    /// Adds a sample. One that is not later than the last is shown, but adds nothing to the chart.
     pub fn feed(&mut self, sample: LiveSample) {
         let count = sample.targets.len();
         self.lines.resize(count, [Vec::new(), Vec::new()]);
@@ -51,7 +49,7 @@ impl LiveView {
             (0..count).map(|index| rates(self.last.as_ref(), &sample, index)).collect();
         self.rates.resize(count, None);
         for (shown, fresh) in self.rates.iter_mut().zip(fresh) {
-            // A look without time in between says nothing new.
+            // Without time since the last sample there are no new rates.
             *shown = fresh.or(*shown);
         }
         self.looks += 1;
@@ -61,7 +59,7 @@ impl LiveView {
         self.last = Some(sample);
     }
 
-    /// Says that the load was asked to stop, so that the view can say so too.
+    /// Notes that the load was asked to stop, which the view shows.
     pub fn stopping(&mut self) {
         self.stopping = true;
     }
@@ -92,7 +90,7 @@ impl LiveView {
     }
 }
 
-/// Returns two neighbouring points as one, at the time of the later.
+/// Merges two neighbouring points, at the time of the later one.
 fn join(points: &[(f64, f64)]) -> (f64, f64) {
     let at = points.last().map_or(0.0, |point| point.0);
     (at, points.iter().map(|point| point.1).sum::<f64>() / points.len().max(1) as f64)

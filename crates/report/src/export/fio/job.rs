@@ -1,33 +1,32 @@
-//! The shape of a job in fio's JSON: what `plumb report --format fio` and `plumb fio --output-format=json`
-//! both print.
+//! Job in fio's JSON format, common to `plumb report --format fio` and `plumb fio --output-format=json`.
 
 use plumb_measure::Histogram;
 use serde_json::{Map, Value, json};
 
 use super::latency;
 
-/// The names of depths, and from which depth each counts.
+/// Names of depths, and the smallest depth of each.
 const DEPTHS: [(&str, u32); 7] =
     [("1", 1), ("2", 2), ("4", 4), ("8", 8), ("16", 16), ("32", 32), (">=64", 64)];
 
-/// One job.
+/// Job in fio's sense.
 #[derive(Debug, Clone)]
 pub struct FioJob<'a> {
     /// Name of the job.
     pub name: &'a str,
-    /// The number of its group.
+    /// Number of its group.
     pub group: u32,
-    /// The number of the first kind of failure; 0 for none.
+    /// Number of the first kind of failure; 0 for none.
     pub error: i32,
-    /// How long it was measured, in seconds.
+    /// Duration of the measurement in seconds.
     pub seconds: f64,
-    /// The sum of the times of its clones, in milliseconds.
+    /// Sum of the times of its clones, in milliseconds.
     pub runtime_ms: u64,
     /// Requested options.
     pub options: Map<String, Value>,
-    /// Percent of its time in the program.
+    /// User time as a percentage of its duration.
     pub user_percent: f64,
-    /// Percent of its time in the kernel.
+    /// System time as a percentage of its duration.
     pub system_percent: f64,
     /// Requests in flight.
     pub depth: u32,
@@ -35,20 +34,20 @@ pub struct FioJob<'a> {
     pub directions: [FioDirection; 3],
     /// Flushes.
     pub syncs: u64,
-    /// How long they took.
+    /// Latency of the flushes.
     pub sync_latency: Value,
-    /// All operations, for the shares of fio's fixed buckets; `None` if their distribution was not kept.
+    /// Distribution of all operations, for fio's fixed buckets; `None` if it was not recorded.
     pub operations: Option<&'a Histogram>,
 }
 
-/// One direction of a job.
+/// Direction of a job.
 #[derive(Debug, Clone)]
 pub struct FioDirection {
     /// Operations.
     pub operations: u64,
-    /// Bytes that they moved.
+    /// Bytes of these operations.
     pub bytes: u64,
-    /// The length of the window, in milliseconds; 0 where nothing moved.
+    /// Length of the window in milliseconds; 0 without operations.
     pub runtime_ms: u64,
     /// Operations per second.
     pub iops: f64,
@@ -56,28 +55,28 @@ pub struct FioDirection {
     pub bytes_per_second: f64,
     /// Service times.
     pub clat: Value,
-    /// Times that fio calls `lat`: in a report since the intended start, if there is one.
+    /// Times that fio calls `lat`; in a report since the intended start if there is one.
     pub lat: Value,
     /// Samples of the bandwidth, in KiB/s.
     pub bandwidth: Samples,
-    /// The percentage of the bandwidth of its group.
+    /// Percentage of the bandwidth of its group.
     pub share: f64,
     /// Samples of the operations per second.
     pub rate: Samples,
 }
 
-/// Figures of samples: fio takes one for each averaging window.
+/// Statistics of samples, of which fio takes one per averaging window.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Samples {
-    /// The least.
+    /// Minimum.
     pub min: f64,
-    /// The most.
+    /// Maximum.
     pub max: f64,
-    /// The mean.
+    /// Mean.
     pub mean: f64,
-    /// The standard deviation.
+    /// Standard deviation.
     pub deviation: f64,
-    /// How many.
+    /// Number of samples.
     pub count: usize,
 }
 
@@ -166,14 +165,15 @@ impl Samples {
     }
 }
 
-/// All operations are at the depth that was asked for: how many there were less is not kept.
+/// Assigns all operations to the requested depth, since the actual depths are not recorded.
 fn depths(depth: u32) -> Map<String, Value> {
     let next = |level: u32| if level >= 64 { u32::MAX } else { level * 2 };
     let at = |level: u32| if (level..next(level)).contains(&depth) { 100.0 } else { 0.0 };
     DEPTHS.iter().map(|(name, level)| ((*name).to_owned(), json!(at(*level)))).collect()
 }
 
-/// Returns how many were submitted or completed at once is known of a depth that fits the first bucket alone.
+/// Returns the numbers of operations submitted or completed at once. They are known only for a depth in the
+/// first bucket.
 fn batches(depth: u32) -> Map<String, Value> {
     let names = ["0", "4", "8", "16", "32", "64", ">=64"];
     let at = |name: &str| if name == "4" && depth <= 4 { 100.0 } else { 0.0 };

@@ -1,11 +1,11 @@
-//! A distribution as fio shows it: percentiles, bins, and the shares of its fixed buckets.
+//! Distributions in fio's format: percentiles, bins, and the shares of its fixed buckets.
 
 use std::collections::BTreeMap;
 
 use plumb_measure::{Histogram, Latency};
 use serde_json::{Map, Value, json};
 
-/// Returns the filled bins: the longest duration of each in nanoseconds, and how many.
+/// Returns the bins that are not empty: the longest duration of each in nanoseconds, and its count.
 pub fn bins(histogram: &Histogram) -> BTreeMap<u64, u64> {
     histogram.bins().fold(BTreeMap::new(), |mut bins, (value, count)| {
         let bin = bins.entry(value.0).or_default();
@@ -14,7 +14,7 @@ pub fn bins(histogram: &Histogram) -> BTreeMap<u64, u64> {
     })
 }
 
-/// Returns the durations in nanoseconds that so many percent do not exceed.
+/// Returns the percentiles in `list`, in nanoseconds.
 pub fn percentiles(histogram: &Histogram, list: &[f64]) -> Vec<(f64, u64)> {
     let bins = bins(histogram);
     let count = histogram.count();
@@ -32,8 +32,8 @@ fn at_rank(bins: &BTreeMap<u64, u64>, rank: u64) -> u64 {
     found.or_else(|| bins.last_key_value()).map_or(0, |(value, _)| *value)
 }
 
-/// Builds the object that fio calls `clat_ns` and the like; with `list` its percentiles, with `plus` its
-/// bins.
+/// Builds the object that fio calls `clat_ns` and the like, with the percentiles in `list`, and with bins if
+/// `plus`.
 pub fn object(histogram: Option<&Histogram>, list: Option<&[f64]>, plus: bool) -> Value {
     let Some(histogram) = histogram.filter(|histogram| histogram.count() > 0) else {
         return json!({ "min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0 });
@@ -49,8 +49,8 @@ pub fn object(histogram: Option<&Histogram>, list: Option<&[f64]>, plus: bool) -
     value
 }
 
-/// Builds the object of a `histogram` that was read back. Its bins tell extremes and mean only roughly, so
-/// these are of `kept`.
+/// Builds the object of a `histogram` read from a file. Its bins give extremes and mean only roughly, so
+/// these come from `kept`.
 pub fn recorded(histogram: &Histogram, kept: &Latency, list: Option<&[f64]>) -> Value {
     let mut value = of_figures(kept);
     if let Value::Object(fields) = &mut value {
@@ -60,8 +60,7 @@ pub fn recorded(histogram: &Histogram, kept: &Latency, list: Option<&[f64]>) -> 
     value
 }
 
-/// Adds the percentiles of `histogram` and, with `plus`, its bins to `value`, whose `max` none of them
-/// exceeds.
+/// Adds the percentiles of `histogram`, limited to the `max` of `value`, and with `plus` its bins.
 fn add_distribution(value: &mut Value, histogram: &Histogram, list: Option<&[f64]>, plus: bool) {
     let Some(list) = list else { return };
     let longest = value["max"].as_u64().unwrap_or(u64::MAX);
@@ -78,7 +77,7 @@ fn add_distribution(value: &mut Value, histogram: &Histogram, list: Option<&[f64
 }
 
 /// Builds the object that fio calls `clat_ns` and the like from figures alone, for a distribution that was
-/// not kept.
+/// not recorded.
 pub fn of_figures(latency: &Latency) -> Value {
     let ns = |seconds: f64| (seconds * 1e9).round() as u64;
     let listed = [("50.000000", latency.p50), ("99.000000", latency.p99), ("99.900000", latency.p999)];
@@ -93,7 +92,8 @@ pub fn of_figures(latency: &Latency) -> Value {
     })
 }
 
-/// fio's buckets of one unit: their names, which are their upper ends in units, and the unit in nanoseconds.
+/// fio's buckets of one unit: their names, which are their upper bounds in units, and the unit in
+/// nanoseconds.
 pub struct Buckets {
     /// `nsec`, `usec`, `msec`.
     pub unit: &'static str,
@@ -112,8 +112,8 @@ pub const BUCKETS: [Buckets; 3] = [
 ];
 
 impl Buckets {
-    /// Returns the percent of all durations in each bucket, by its name. As with fio, what is not none is at
-    /// least 0.01.
+    /// Returns the percentage of all durations in each bucket, by its name. As in fio, one that is not zero
+    /// is at least 0.01.
     pub fn shares(&self, bins: &BTreeMap<u64, u64>) -> Vec<(String, f64)> {
         let all: u64 = bins.values().sum();
         let start = if self.unit_ns == 1 { 0 } else { self.unit_ns };
@@ -133,7 +133,7 @@ impl Buckets {
         self.names().into_iter().map(share_of).collect()
     }
 
-    /// Returns the names, from the least on.
+    /// Returns the names in increasing order.
     pub fn names(&self) -> Vec<String> {
         let beyond = Some(">=2000".to_owned()).filter(|_| self.unit == "msec");
         self.ends.iter().map(u64::to_string).chain(beyond).collect()

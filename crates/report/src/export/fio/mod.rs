@@ -1,9 +1,9 @@
-//! fio's json+ output, for the tools that read it.
+//! Output in fio's json+ format.
 //!
-//! Each target is a job. What fio calls clat is the time of the write or read alone; the time of the
-//! fdatasync is under `sync`, as fio has it. Bins hold the longest duration of each, in nanoseconds. What is
-//! not known and is a number to every reader (context switches, page faults) is 0. The dialect of fio prints
-//! its own results in the same shape ([`FioJob`]).
+//! Each target is a job. fio's clat is the time of the write or read alone; the time of the fdatasync is
+//! under `sync`, as in fio. Bins are named by their longest duration, in nanoseconds. Unknown values that
+//! readers require as numbers (context switches, page faults) are 0. The fio dialect of plumb prints its own
+//! results in the same format ([`FioJob`]).
 
 mod job;
 pub mod latency;
@@ -18,15 +18,15 @@ pub use job::{FioDirection, FioJob, Samples};
 use crate::document::{DirectionResult, FlushMethod, Part, RunDocument, RunRecording, RunTarget};
 use crate::figures::bucket_seconds;
 
-/// The percentiles that fio prints unless asked otherwise.
+/// Default percentiles of fio.
 pub const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
-/// Bytes of a sector in the kernel's counters, whatever the block of the device is.
+/// Length of a sector in the kernel's counters, independent of the device's block size.
 pub const SECTOR: u64 = 512;
-/// The number of an I/O error, for failures that have no number of their own.
+/// Number of an I/O error, for failures without a number of their own.
 const EIO: i32 = 5;
 
-/// Returns the recording in fio's shape, as text. Targets that could not be measured are left out.
+/// Returns the recording in fio's format. Targets that could not be measured are left out.
 ///
 /// # Errors
 /// If a figure cannot be written as JSON.
@@ -55,16 +55,15 @@ pub fn fio(recording: &RunRecording) -> Result<String, serde_json::Error> {
     Ok(text)
 }
 
-/// Returns the milliseconds since 1970 at which the result was there, as fio counts them: what was measured
-/// began so long before. 0 if the time of the run is not known.
+/// Returns the end of the measurement in milliseconds since 1970, as fio reports it; 0 if unknown.
 fn ended_ms(document: &RunDocument) -> u64 {
     let started = document.environment.started_at.parse::<jiff::Timestamp>();
     let started = started.ok().and_then(|at| u64::try_from(at.as_millisecond()).ok());
     started.map_or(0, |at| at.saturating_add((document.duration * 1e3).round() as u64))
 }
 
-/// Returns the counts of the devices beneath all targets, all spans together, with sectors as fio prints them
-/// from 3.36 on.
+/// Returns the counts of the devices below all targets, for all spans together, with sectors as printed by
+/// fio since 3.36.
 fn disk_util(document: &RunDocument) -> Vec<Value> {
     let devices = document.total.storage.iter().flat_map(|storage| &storage.devices);
     let with_sectors = devices.map(|device| {
@@ -76,10 +75,10 @@ fn disk_util(document: &RunDocument) -> Vec<Value> {
     with_sectors.collect()
 }
 
-/// Returns the counts of a device over so many seconds.
+/// Returns the counts of a device during `seconds`.
 pub fn disk(device: &DeviceCounters, seconds: f64) -> Value {
     let milliseconds = |time: Nanos| time.0 / 1_000_000;
-    // A recording may have been altered: its times need not fit.
+    // A recording may have been modified, so its times may be inconsistent.
     let times = [device.read_time, device.write_time, device.flush_time];
     let in_queue = times.iter().fold(0, |sum: u64, time| sum.saturating_add(time.0));
     let busy = if seconds > 0.0 { device.busy_time.as_secs_f64() * 100.0 / seconds } else { 0.0 };
@@ -101,7 +100,7 @@ fn target_job(recording: &RunRecording, index: usize, label: &str) -> Value {
     let sides = &target.sides;
     let seconds = sides.application.seconds;
     let depth = sides.depth.and_then(|depth| u32::try_from(depth).ok()).unwrap_or(1);
-    // Where write and sync are one call, that call is the write.
+    // If one call writes and syncs, it counts as the write.
     let one_call = !sides.sync.is_used();
     let write = recording.histogram(index, Part::Write);
     let write = write.or_else(|| recording.histogram(index, Part::Durable).filter(|_| one_call));
@@ -109,7 +108,8 @@ fn target_job(recording: &RunRecording, index: usize, label: &str) -> Value {
     let of = |result: &DirectionResult, part, histogram| {
         let latencies = recording.latencies(index, part).or(histogram);
         FioDirection {
-            // Beside service times those since the intended start have percentiles of their own.
+            // Times since the intended start have their own percentiles, in addition to those of service
+            // times.
             lat: times(
                 latencies,
                 result.operation_latency().as_ref(),
@@ -143,8 +143,8 @@ fn target_job(recording: &RunRecording, index: usize, label: &str) -> Value {
     job.to_json()
 }
 
-/// Returns one direction. Samples are of all directions together, so they are given only for one that was
-/// alone.
+/// Returns one direction. Samples cover all directions together, so they are included only if there was just
+/// one.
 fn direction(
     result: &DirectionResult,
     seconds: f64,
@@ -172,7 +172,7 @@ fn direction(
     }
 }
 
-/// Returns the times from a distribution and the figures of the document, or from these alone.
+/// Returns the times from a distribution and the figures of the document, or from the figures alone.
 fn times(histogram: Option<&Histogram>, latency: Option<&Latency>, all: bool) -> Value {
     match (histogram, latency) {
         (Some(histogram), Some(kept)) => latency::recorded(histogram, kept, all.then_some(&PERCENTILES)),
