@@ -315,29 +315,29 @@ pub struct Counts {
     /// True if all operations went through the page cache.
     #[serde(default)]
     pub page_cache: bool,
-    /// Writes that stayed in the page cache, or in the drive's, for as long as it liked: neither a sync nor a
-    /// durable write was asked for.
+    /// Number of writes that stayed in the page cache or the drive's cache indefinitely: neither a sync nor a
+    /// durable write was requested.
     #[serde(default)]
     pub unsynced_writes: u64,
     /// Time of operations.
     pub operation_seconds: f64,
-    /// Syncs that the application asked for.
+    /// Number of syncs by the application.
     pub syncs: u64,
     /// Time of syncs.
     pub sync_seconds: f64,
-    /// Reads and writes that the devices were handed; null with the following ones if the devices could not
-    /// be read. What other programs are known to have moved or flushed is left out of all of these, requests
-    /// and their time in proportion: it is no part of this load.
+    /// Number of reads and writes at the devices; null, like the following fields, if the devices could not
+    /// be read. Known requests and flushes of other programs are excluded from all of these, together with a
+    /// proportional part of the time, since they are not part of this load.
     pub device_ios: Option<u64>,
-    /// Bytes of these.
+    /// Bytes of these reads and writes.
     pub device_bytes: Option<u64>,
-    /// Time of these.
+    /// Time of these reads and writes.
     pub device_seconds: Option<f64>,
     /// Time during which a device was busy, summed over devices.
     pub device_busy_seconds: Option<f64>,
     /// Flushes sent to the devices.
     pub flushes: Option<u64>,
-    /// Time of these.
+    /// Time of the flushes.
     pub flush_seconds: Option<f64>,
     /// Processor time of the workers.
     pub cpu_seconds: Option<f64>,

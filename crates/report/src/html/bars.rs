@@ -1,6 +1,6 @@
-//! Charts of rows: a name, a bar or a mark with its interval on a scale that all rows share, and the value in
-//! words. They are elements, not drawings, so that they use the width of the page and their text keeps its
-//! size on any screen. What is better is blue and filled, what is worse is orange and open.
+//! Charts of rows: a name, a bar or a mark with its interval on a common scale, and the value in words. They
+//! are elements instead of drawings, so that they use the width of the page and their text keeps its size on
+//! any screen. Improvements are blue and filled, the opposite is orange and open.
 
 use super::escape::{escape, prose};
 use crate::quantity::{duration, thousands};
@@ -14,7 +14,7 @@ pub(super) enum Sense {
 }
 
 impl Sense {
-    /// Returns the sense of a difference that is good or not; neutral if nothing is known.
+    /// Returns the sense of a difference that is good or bad; neutral if unknown.
     pub(super) fn new(is_good: Option<bool>) -> Self {
         is_good.map_or(Self::Neutral, |is_good| if is_good { Self::Better } else { Self::Worse })
     }
@@ -28,7 +28,7 @@ impl Sense {
     }
 }
 
-/// A row of a chart.
+/// Row of a chart.
 #[derive(Debug)]
 pub(super) struct BarRow {
     /// Subject of the row.
@@ -36,14 +36,14 @@ pub(super) struct BarRow {
     /// Value in words, with its unit.
     pub(super) value: String,
     pub(super) sense: Sense,
-    /// Ends of the bar on the scale; none if that end is not known.
+    /// Ends of the bar on the scale; `None` for an unknown end.
     pub(super) from: Option<f64>,
     pub(super) until: Option<f64>,
-    /// Place of the mark; none for a bar without one.
+    /// Position of the mark; `None` for a bar without one.
     pub(super) mark: Option<f64>,
 }
 
-/// A scale from `low` to `high`, with its ticks.
+/// Scale from `low` to `high`, with its ticks.
 #[derive(Debug)]
 pub(super) struct Scale {
     low: f64,
@@ -51,12 +51,12 @@ pub(super) struct Scale {
     ticks: Vec<(f64, String)>,
 }
 
-/// Ratios that a scale names, the roundest first.
+/// Ratios used as ticks, the roundest first.
 const RATIOS: [f64; 31] = [
     1.0, 10.0, 0.1, 100.0, 0.01, 1e3, 1e-3, 1e4, 1e-4, 1e6, 1e-6, 2.0, 0.5, 5.0, 0.2, 20.0, 0.05, 50.0, 0.02,
     1.5, 0.8, 1.2, 1.1, 0.9, 1.05, 0.95, 1.02, 0.98, 1.01, 0.99, 0.999,
 ];
-/// Smallest distance between two ticks, as a part of the scale.
+/// Minimum distance between two ticks, as a part of the scale.
 const APART: f64 = 0.13;
 
 impl Scale {
@@ -68,7 +68,7 @@ impl Scale {
         Self { low: low - margin, high: high + margin, ticks: Vec::new() }
     }
 
-    /// Returns a logarithmic scale that holds 1 and all `ratios`, whose logarithms are places on it.
+    /// Returns a logarithmic scale that includes 1 and all `ratios`. Positions on it are logarithms.
     pub(super) fn of_ratios(ratios: impl IntoIterator<Item = f64>) -> Self {
         let mut scale = Self::holding(ratios.into_iter().map(f64::ln), 0.005);
         for tick in RATIOS {
@@ -78,7 +78,7 @@ impl Scale {
         scale
     }
 
-    /// Returns a scale that holds 0 and all durations, in seconds.
+    /// Returns a scale that includes 0 and all durations, in seconds.
     pub(super) fn of_seconds(seconds: impl IntoIterator<Item = f64>) -> Self {
         let mut scale = Self::holding(seconds, f64::MIN_POSITIVE);
         let length = scale.high - scale.low;
@@ -100,12 +100,12 @@ impl Scale {
         }
     }
 
-    /// Returns the place of a value, in percent of the width.
+    /// Returns the position of a value, in percent of the width.
     fn percent(&self, value: f64) -> f64 {
         (value.clamp(self.low, self.high) - self.low) / (self.high - self.low) * 100.0
     }
 
-    /// Draws `rows` above this scale; `label` says what they are.
+    /// Draws `rows` above this scale, labelled `label`.
     pub(super) fn draw(&self, rows: &[BarRow], label: &str) -> String {
         let rows: String = rows.iter().map(|row| self.row(row)).collect();
         let tick = |(at, words): &(f64, String)| {
@@ -163,7 +163,7 @@ mod tests {
             ["0.001×", "0.01×", "0.1×", "1×", "10×", "100×", "1,000×"]
         );
         assert_eq!(ticks(&Scale::of_seconds([-2e-3, 3e-3])), ["-2 ms", "-1 ms", "0", "1 ms", "2 ms", "3 ms"]);
-        // Nothing differs: one tick, and no division by zero.
+        // Equal values: one tick, and no division by zero.
         assert_eq!(ticks(&Scale::of_ratios([1.0])), ["1×"]);
         assert!(Scale::of_seconds([0.0]).percent(0.0).is_finite());
         assert!(Scale::of_ratios([f64::INFINITY, f64::NAN]).percent(f64::MAX).is_finite());

@@ -1,4 +1,4 @@
-//! Data of the page's charts, reduced to few enough points for a small file without changing a picture.
+//! Data of the page's charts, reduced to few points for a small file without visible changes.
 
 use plumb_measure::Histogram;
 use plumb_measure::run::TimeseriesRow;
@@ -11,37 +11,37 @@ pub(super) const POINTS_MAX: usize = 240;
 /// Maximum number of steps of a time series.
 pub(super) const STEPS_MAX: usize = 120;
 
-/// Title of the level axis of a time series.
+/// Title of the horizontal axis of a time series.
 pub(super) const TIME_OF_RUN: &str = "time of the run";
 
 /// One chart.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Chart {
-    /// The element that holds it.
+    /// Element that contains the chart.
     pub(super) anchor: String,
-    /// True if it is of shares within a time, as nines, or of what happened over time.
+    /// True for shares of operations within a time (as nines), false for values over time.
     pub(super) is_share: bool,
     /// Unit of the values: `count`, or `seconds` of latency.
     pub(super) unit: &'static str,
-    /// The title of its upright axis.
+    /// Title of the vertical axis.
     pub(super) title: String,
-    /// Title of its level axis: `block` counts blocks, any other has seconds.
+    /// Title of the horizontal axis: `block` counts blocks, any other has seconds.
     pub(super) across: &'static str,
     /// Lines of the chart.
     pub(super) lines: Vec<Line>,
     /// Subject of the chart.
     #[serde(skip)]
     pub(super) name: String,
-    /// Description of what is shown, and of its range.
+    /// Description of the content, and of its range.
     #[serde(skip)]
     pub(super) words: String,
-    /// Description for readers who do not see the chart.
+    /// Description for readers who cannot see the chart.
     #[serde(skip)]
     pub(super) aria: String,
 }
 
 impl Chart {
-    /// Creates a chart of the shares of operations that ended within a time.
+    /// Creates a chart of the shares of operations that completed within a time.
     pub(super) fn of_shares(anchor: String, lines: Vec<Line>, words: String, aria: String) -> Self {
         Self {
             anchor,
@@ -56,7 +56,7 @@ impl Chart {
         }
     }
 
-    /// Creates a chart of rates over time. `ranges` says from where to where its lines go.
+    /// Creates a chart of rates over time. `ranges` describes the ranges of its lines.
     pub(super) fn of_rates(
         anchor: String,
         name: String,
@@ -85,9 +85,9 @@ pub(super) struct Line {
     pub(super) name: String,
     /// Index of the line's style.
     pub(super) style: usize,
-    /// Seconds, ascending: of a distribution how long it took, of a time series when it was.
+    /// Seconds, ascending: the latency in a distribution, the time in a time series.
     pub(super) x: Vec<f64>,
-    /// Nines (1 is 90%, 2 is 99%), rates, or latencies; null where there is none.
+    /// Nines (1 is 90%, 2 is 99%), rates, or latencies; null without a value.
     pub(super) y: Vec<Option<f64>>,
 }
 
@@ -98,8 +98,8 @@ impl Line {
     }
 }
 
-/// Returns the distribution as nines over seconds. The slowest operation of `n` stands at the share of one
-/// that is not slower than it in the long run, `n / (n + 1)`: "100%" has no place on this scale.
+/// Returns the distribution as nines over seconds. The slowest of `n` operations is at the share expected in
+/// the long run, `n / (n + 1)`, since 100% has no place on this scale.
 pub(super) fn nines(histogram: &Histogram) -> (Vec<f64>, Vec<f64>) {
     let count = histogram.count() as f64;
     let mut seen = 0_u64;
@@ -119,7 +119,7 @@ pub(super) fn nines(histogram: &Histogram) -> (Vec<f64>, Vec<f64>) {
     thin(&points).into_iter().map(|(x, y)| (x, significant(y, 4))).unzip()
 }
 
-/// Keeps the first, the last, and of the others those that climb or move on by a visible step.
+/// Keeps the first and last points, and those in between that differ from the previous one by a visible step.
 fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
     if points.len() <= POINTS_MAX {
@@ -139,8 +139,8 @@ fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     kept
 }
 
-/// Function that computes the shown value of a step of a time series, from some neighbouring rows and the
-/// number of seconds that they cover.
+/// Function that computes the value of a step of a time series from adjacent rows and the seconds that they
+/// cover.
 pub(super) type PointFunction = fn(&[TimeseriesRow], f64) -> Option<f64>;
 
 /// Returns the operations per second.
@@ -163,12 +163,12 @@ pub(super) fn longest(rows: &[TimeseriesRow], _: f64) -> Option<f64> {
     rows.iter().filter_map(|row| row.latency_max).reduce(f64::max)
 }
 
-/// Returns the median latency; of several rows the mean of their medians.
+/// Returns the median latency; for several rows the mean of their medians.
 pub(super) fn p50(rows: &[TimeseriesRow], _: f64) -> Option<f64> {
     weighted(rows, |row| row.latency_p50)
 }
 
-/// Returns the 99th percentile of latency; of several rows the highest of them.
+/// Returns the 99th percentile of latency; for several rows the highest of theirs.
 pub(super) fn p99(rows: &[TimeseriesRow], _: f64) -> Option<f64> {
     rows.iter().filter_map(|row| row.latency_p99).reduce(f64::max)
 }
@@ -180,8 +180,8 @@ fn weighted(rows: &[TimeseriesRow], of: impl Fn(&TimeseriesRow) -> Option<f64>) 
         .then(|| known().map(|(value, operations)| value * operations).sum::<f64>() / operations)
 }
 
-/// Returns `of` over seconds, at the middle of each step; neighbouring rows are taken together until they are
-/// few enough.
+/// Returns the values of `of` over seconds, at the middle of each step. Adjacent rows are combined until they
+/// are few enough.
 pub(super) fn steps(rows: &[TimeseriesRow], of: PointFunction) -> (Vec<f64>, Vec<Option<f64>>) {
     let begins = |index: usize| rows.get(index).map(|row| row.at.as_secs_f64());
     let last_width = match rows {
@@ -207,7 +207,7 @@ fn significant(value: f64, digits: i32) -> f64 {
     format!("{value:.*e}", (digits - 1).max(0) as usize).parse().unwrap_or(value)
 }
 
-/// Returns JSON that can stand within a `<script>` element: no `</`, no `<!--`, no line separators of
+/// Returns JSON that is safe within a `<script>` element: without `</`, `<!--`, and the line separators of
 /// JavaScript.
 pub(super) fn embeddable(json: &str) -> String {
     json.replace('<', r"\u003c").replace('\u{2028}', r"\u2028").replace('\u{2029}', r"\u2029")

@@ -1,5 +1,5 @@
-//! The charts of the page: their data, and the same in words for those who do not see them. Distributions by
-//! target and direction; rates, throughput and latency over time, of the application and of the storage.
+//! Charts of the page: their data, and descriptions for readers who cannot see them. Distributions by target
+//! and direction; rates, throughput and latency over time, of the application and of the storage.
 
 use plumb_measure::run::TimeseriesRow;
 use plumb_text::printable;
@@ -10,11 +10,11 @@ use crate::document::{Part, RunDocument, RunRecording};
 use crate::levels::loses_synced;
 use crate::{quantity, sentences, wording};
 
-/// The time series of more targets than this would make the page large.
+/// Maximum number of targets with time series, to limit the size of the page.
 const TARGETS_MAX: usize = 8;
 
-/// Returns the distributions of the methods of a durable write, where there are such; else of all targets, by
-/// direction. `None` if none was kept.
+/// Returns the distributions of the methods of durable writes, if there are any, otherwise those of all
+/// targets by direction. `None` if none was recorded.
 pub(super) fn distributions(recording: &RunRecording) -> Option<Chart> {
     let document = &recording.document;
     let methods = document.targets.iter().any(|target| sentences::is_method(document, target));
@@ -71,11 +71,11 @@ pub(super) fn series_words(document: &RunDocument) -> String {
     }
 }
 
-/// A line to be: its name, what it is made from, what is shown of that.
+/// Requested line: its name, its rows, and the function for its values.
 type LineRequest<'a> = (&'static str, &'a [TimeseriesRow], PointFunction);
 
-/// Returns the charts for each target: rates, throughput, latency, and that of its syncs. A line without a
-/// value is left out, and so is a chart without a line.
+/// Returns the charts for each target: rates, throughput, latency, and that of its syncs. Empty lines and
+/// charts are left out.
 pub(super) fn series(recording: &RunRecording) -> Vec<Chart> {
     let document = &recording.document;
     let labels = document.labels();
@@ -132,7 +132,7 @@ fn time_chart(label: &str, anchor: String, title: &'static str, wanted: &[LineRe
         Line { name: (*name).to_owned(), style, x, y }
     });
     let mut lines: Vec<Line> = made.collect();
-    // The storage moved nothing is a finding, that there is no storage is none.
+    // A storage side that moved nothing is a finding; a missing one is not.
     lines.retain(|line| {
         line.y.iter().flatten().any(|y| *y > 0.0) || (line.name == "storage" && !line.y.is_empty())
     });
@@ -155,7 +155,7 @@ fn time_chart(label: &str, anchor: String, title: &'static str, wanted: &[LineRe
     })
 }
 
-/// Returns from where to where each line goes.
+/// Returns a description of the range of each line.
 pub(super) fn ranges(lines: &[Line], show: impl Fn(f64) -> String) -> String {
     let range = |line: &Line| {
         let known = || line.y.iter().flatten().copied();
@@ -165,7 +165,8 @@ pub(super) fn ranges(lines: &[Line], show: impl Fn(f64) -> String) -> String {
     lines.iter().filter_map(range).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the rows without a last one that the end of the window cut: its rate would look like a fall.
+/// Returns the rows without a last one that the end of the window truncated, since its rate would look like a
+/// drop.
 fn whole(mut rows: Vec<TimeseriesRow>, seconds: f64) -> Vec<TimeseriesRow> {
     if let [first, .., last] = rows.as_slice() {
         let length = last.at.as_secs_f64() - first.at.as_secs_f64();

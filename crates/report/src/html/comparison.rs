@@ -1,5 +1,5 @@
-//! The page of a comparison: ratios with their intervals, the terms that explain the difference, each block,
-//! and the distributions of the levels.
+//! Page of a comparison: ratios with their intervals, the terms that explain the difference, each block, and
+//! the distributions of the levels.
 
 use askama::Template;
 use plumb_text::printable;
@@ -15,7 +15,7 @@ use crate::document::ComparisonDocument;
 use crate::document::comparison::{Contrast, Estimate};
 use crate::quantity::{or_dash, percent, ratio};
 
-/// All of a page.
+/// Content of the page.
 #[derive(Template)]
 #[template(path = "comparison.html")]
 pub(super) struct ComparisonPage {
@@ -25,15 +25,15 @@ pub(super) struct ComparisonPage {
     workload: String,
 }
 
-/// The charts of one workload.
+/// Charts of one workload.
 struct Chapter {
     /// Prefix of the title of each chart; empty if there is only one workload.
     name: String,
     /// Name, ratios and explanation of each contrast.
     contrasts: Vec<(String, String, String)>,
-    /// The figure of each block, and the distributions of all levels, where there are such.
+    /// Chart of the figure of each block, and chart of the distributions of all levels, if available.
     charts: Vec<Chart>,
-    /// Number of blocks of practice, which are not drawn.
+    /// Number of practice blocks, which are not drawn.
     practice: usize,
 }
 
@@ -41,7 +41,7 @@ impl ComparisonPage {
     /// Returns the page of `document`.
     pub(super) fn new(document: &ComparisonDocument) -> Self {
         let mut outline = comparison::outline(document);
-        // The charts have the same figures; those who want to copy them open the tables.
+        // The charts show the same figures, so their tables are folded.
         outline.sections.iter_mut().for_each(|of| of.is_detail |= of.is_charted);
         let sections = sections(&mut outline);
         let workloads = document.chapters().iter().map(|chapter| lines(&chapter.workload));
@@ -80,7 +80,7 @@ fn forest(contrast: &Contrast, figure: &str) -> String {
 }
 
 fn estimate(name: &str, of: &Estimate) -> BarRow {
-    // The interval leaves out 1, to one side.
+    // The interval excludes 1, on one side.
     let is_more = match (of.low, of.high) {
         (Some(low), _) if low > 1.0 => Some(true),
         (_, Some(high)) if high < 1.0 => Some(false),
@@ -103,8 +103,8 @@ fn estimate(name: &str, of: &Estimate) -> BarRow {
     }
 }
 
-/// Draws what each term adds to the time from one operation to the next, each from where the one before it
-/// ended; empty if nothing is explained.
+/// Draws the contribution of each term to the time from one operation to the next, each from the end of the
+/// previous one; empty without an explanation.
 fn waterfall(contrast: &Contrast) -> String {
     let mut at = 0.0;
     let step = |(name, words, seconds): (&str, String, f64)| {
@@ -143,7 +143,7 @@ fn waterfall(contrast: &Contrast) -> String {
     scale.draw(&rows, "Time that each term adds from one operation to the next")
 }
 
-/// Returns the figure of each block that counts, in the order in which they ran.
+/// Returns the figure of each block that counts, in the order of the run.
 fn blocks(document: &ComparisonDocument, number: usize) -> Option<Chart> {
     let figure = &document.figure;
     let counted = document.measured.iter().filter(|block| block.round > 0).enumerate();
@@ -169,7 +169,7 @@ fn blocks(document: &ComparisonDocument, number: usize) -> Option<Chart> {
     })
 }
 
-/// Returns the levels that a chart has styles for, with their names.
+/// Returns the levels for which a chart has styles, with their names.
 fn names(document: &ComparisonDocument) -> impl Iterator<Item = (usize, String)> {
     document.levels.iter().map(|level| printable(&level.name)).enumerate().take(STYLES)
 }
@@ -178,7 +178,7 @@ fn names(document: &ComparisonDocument) -> impl Iterator<Item = (usize, String)>
 fn distributions(document: &ComparisonDocument, number: usize) -> Option<Chart> {
     let line = |(style, name): (usize, String)| {
         let points = document.levels[style].distribution.iter();
-        // All of them has no place on this scale: it is drawn a little above 99.9 %.
+        // The share of all operations has no place on this scale, so it is drawn slightly above 99.9 %.
         let nines = |share: f64| -(1.0 - share).max(5e-4).log10();
         let (x, y) = points.map(|point| (point.seconds.max(1e-9), Some(nines(point.share)))).unzip();
         Line { name, style, x, y }

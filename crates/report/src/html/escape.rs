@@ -1,11 +1,11 @@
-//! Text in an element or a drawing: what must be escaped, and how wide it is likely to be.
+//! Text in an element or a drawing: escaping, and estimation of its width.
 
-/// The widest of the system fonts needs this part of the font size for a letter, on average.
+/// Average width of a letter in the widest of the system fonts, as a part of the font size.
 pub(in crate::html) const LETTER: f64 = 0.62;
 /// Average width of a bold letter in the widest of the system fonts, as a part of the font size.
 pub(in crate::html) const BOLD: f64 = 0.72;
 
-/// Part of the font size that a capital letter needs, on average.
+/// Average width of a capital letter, as a part of the font size.
 const CAPITAL: f64 = 0.76;
 
 /// Cuts `text` to the letters that fit into `width`.
@@ -23,7 +23,7 @@ pub(in crate::html) fn cut(text: &str, width: f64, size: f64) -> String {
     if kept.is_empty() { kept } else { kept + "…" }
 }
 
-/// Returns `text` within an element or a double-quoted attribute.
+/// Returns `text` escaped for an element or a double-quoted attribute.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -39,7 +39,7 @@ pub(crate) fn escape(text: &str) -> String {
     out
 }
 
-/// Escapes `text`, and sets what stands between two backticks as code.
+/// Returns `text` escaped, with parts between backticks as code.
 pub(crate) fn prose(text: impl AsRef<str>) -> String {
     let mut rest = text.as_ref();
     let mut out = String::with_capacity(rest.len());

@@ -1,4 +1,4 @@
-//! Frame around the figures of every page: head, the line to run it again, scripts.
+//! Frame of every page: head, the command to run it again, scripts.
 
 use plumb_text::printable;
 
@@ -16,10 +16,10 @@ const CHART_CSS: &str = include_str!("../../assets/uPlot.min.css");
 const CHART_JS: &str = include_str!("../../assets/uPlot.iife.min.js");
 const CHART_LICENCE: &str = include_str!("../../assets/uPlot.LICENSE");
 
-/// The frame of a page.
+/// Frame of a page.
 #[derive(Default)]
 pub(super) struct Frame {
-    /// `plumb check`.
+    /// Command, such as `plumb check`.
     pub(super) what: &'static str,
     /// Target of the command, ready to print.
     pub(super) target: String,
@@ -28,9 +28,9 @@ pub(super) struct Frame {
     /// Verdict of a run.
     pub(super) headline: Option<Headline>,
     pub(super) figures: Vec<Figure>,
-    /// The command line, ready to print; empty if it is not recorded.
+    /// Command line, ready to print; empty if it is not recorded.
     pub(super) command: String,
-    /// Seed of all random choices, where there were any.
+    /// Seed of all random choices, if there were any.
     pub(super) seed: Option<u64>,
     pub(super) facts: Vec<Fact>,
     /// Data of the charts, as JSON.
@@ -38,7 +38,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// Returns the frame of a report without charts that a script draws.
+    /// Returns the frame of a report without charts drawn by a script.
     pub(super) fn new(what: &'static str, outline: Outline<'_>, seed: impl Into<Option<u64>>) -> Self {
         Self {
             what,
@@ -53,19 +53,19 @@ impl Frame {
         }
     }
 
-    /// Returns the frame of a page without a run: a title alone.
+    /// Returns the frame of a page without a run, which has only a title.
     pub(super) fn plain(what: &'static str) -> Self {
         Self { what, data: "[]".to_owned(), ..Self::default() }
     }
 
-    /// Adds `charts`, which a script draws.
+    /// Adds `charts` drawn by a script.
     pub(super) fn drawing<'c>(self, charts: impl IntoIterator<Item = &'c Chart>) -> Self {
         let charts: Vec<&Chart> = charts.into_iter().collect();
         let data = serde_json::to_string(&charts).unwrap_or_else(|_| "[]".to_owned());
         Self { data: embeddable(&data), ..self }
     }
 
-    /// Returns the styles and scripts of the page, those of the charts only where there are some.
+    /// Returns the styles of the page, those of the charts only if there are charts.
     pub(super) fn css(&self) -> [&'static str; 2] {
         [if self.has_charts() { CHART_CSS } else { "" }, CSS]
     }
@@ -88,10 +88,11 @@ pub(super) fn verdict(headline: &Headline) -> String {
     prose(printable(&headline.verdict)).split(' ').map(unbroken).collect::<Vec<_>>().join(" ")
 }
 
-/// Longest name that is kept on one line, in letters.
+/// Maximum length of a name that is kept on one line, in letters.
 const NAME_MAX: usize = 16;
 
-/// Returns a word, in an element that keeps it on one line if it is a short name with a hyphen (`sas-15k`).
+/// Returns a word, within an element that keeps it on one line if it is a short name with a hyphen
+/// (`sas-15k`).
 fn unbroken(word: &str) -> String {
     match word.contains('-') && !word.contains('<') && word.chars().count() <= NAME_MAX {
         true => format!(r#"<span class="name">{word}</span>"#),

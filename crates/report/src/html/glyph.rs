@@ -1,20 +1,20 @@
-//! The signs of the page: each state has a shape of its own, so that colour is never the only difference.
+//! Signs of the page. Each state has its own shape, so that colour is never the only difference.
 //!
-//! Shapes are strokes in a box of 12 by 12; `report.css` colours them.
+//! Shapes are strokes in a box of 12 by 12, coloured by `report.css`.
 
 use plumb_path::{Cache, Flush, Fua, Layer, Severity};
 
 use crate::quantity::NONE;
 use crate::wording;
 
-/// A state of a layer as it is drawn: a shape, a colour class and a word.
+/// Drawn state of a layer: a shape, a colour class and a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sign {
-    /// The class that colours it.
+    /// Class for the colour.
     pub(super) class: &'static str,
     /// Subject of the state: `cache`, `flush`, `FUA`.
     pub(super) of: &'static str,
-    /// The state in a word.
+    /// Word for the state.
     pub(super) word: &'static str,
     shape: &'static str,
 }
@@ -35,7 +35,7 @@ const TRIANGLE: &str =
 const LETTER_I: &str =
     r#"<circle cx="6" cy="6" r="4.8"/><path d="M6 5.6v2.9"/><circle class="solid" cx="6" cy="3.7" r=".8"/>"#;
 
-/// Returns the signs of what `layer` does to data, to a flush and to FUA.
+/// Returns the signs of `layer` for data, a flush and FUA.
 pub(super) fn states(layer: &Layer) -> [Sign; 3] {
     [cache(layer.cache), flush(layer.flush), fua(layer)]
 }
@@ -62,10 +62,10 @@ const fn flush(flush: Flush) -> Sign {
     Sign { class, of: "flush", word: wording::flush(flush), shape }
 }
 
-/// Returns the sign of what becomes of FUA at `layer`.
+/// Returns the sign for the fate of FUA at `layer`.
 fn fua(layer: &Layer) -> Sign {
     let (class, shape) = match layer.fua {
-        // A layer without FUA sends none on.
+        // A layer without FUA forwards none.
         _ if wording::fua(layer) == NONE => ("st-still", DASH),
         Fua::Dropped if layer.flush == Flush::Absorbed => ("st-still", BAR),
         Fua::Native => ("st-flow", DOWN),
@@ -76,7 +76,7 @@ fn fua(layer: &Layer) -> Sign {
     Sign { class, of: "FUA", word: wording::fua(layer), shape }
 }
 
-/// Returns the sign of a severity, as an image for the page; a ring for none.
+/// Returns the sign of a severity as an image for the page; a ring for `None`.
 pub(super) fn severity<'a>(severity: impl Into<Option<&'a Severity>>) -> String {
     icon(match severity.into() {
         Some(Severity::Danger) => OCTAGON,
@@ -92,7 +92,7 @@ impl Sign {
         icon(self.shape)
     }
 
-    /// Returns the sign within a drawing, its box's upper left corner at `x`, `y`.
+    /// Returns the sign within a drawing, with the upper left corner of its box at `x`, `y`.
     pub(super) fn at(&self, x: f64, y: f64) -> String {
         format!(r#"<g class="glyph {}" transform="translate({x:.1} {y:.1})">{}</g>"#, self.class, self.shape)
     }

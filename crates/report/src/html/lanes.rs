@@ -1,7 +1,7 @@
-//! The failing case as a drawing: time goes down, a row for each thing that happened, in the lane of its
-//! kind. A bar reaches from the row in which something began to that in which it had ended, so that what was
-//! in flight together lies side by side; rows are not to scale. Below is the line at which the power goes. Of
-//! many things those next to a loss and next to the cut are shown.
+//! Failing case as a drawing: time goes down, with a row for each event, in the lane of its kind. A bar
+//! reaches from the row of its beginning to that of its end, so that concurrent items are side by side; rows
+//! are not to scale. The line of the power cut is at the bottom. Of many events those next to a loss and next
+//! to the cut are shown.
 
 use plumb_text::printable;
 
@@ -10,13 +10,13 @@ use super::escape::{cut, escape};
 use crate::document::proof::{Fate, Lane, MinimalCase, TimelineItem};
 use crate::quantity::duration;
 
-/// More rows than this are not drawn.
+/// Maximum number of rows drawn.
 const ROWS: usize = 40;
 const FONT: f64 = 12.0;
 /// Number of bars of a lane that are drawn side by side.
 const ABREAST: usize = 4;
 
-/// A row: something that happened, or how much was left out.
+/// Row: an event, or the number of events left out.
 enum Row<'a> {
     Item(&'a TimelineItem),
     LeftOut(usize),
@@ -90,7 +90,7 @@ pub(super) fn draw(case: &MinimalCase, width: Width) -> String {
     with_cut(case, width, end, out)
 }
 
-/// Returns the drawing of the rows, with the line at which the power goes at its `end`.
+/// Returns the drawing of the rows, with the line of the power cut at its `end`.
 fn with_cut(case: &MinimalCase, width: Width, end: f64, mut out: String) -> String {
     let at = format!("The power goes, {} after the recording began", duration(case.at));
     out.push_str(&format!(r#"<path class="mark never" d="M0 {:.1}H{}"/>"#, end + 1.0, width.units()));
@@ -104,7 +104,7 @@ fn with_cut(case: &MinimalCase, width: Width, end: f64, mut out: String) -> Stri
     )
 }
 
-/// Selects the `items` to draw: those that are lost, those beside them, and the last ones before the cut.
+/// Selects the `items` to draw: those that are lost, those next to them, and the last ones before the cut.
 fn rows<'a>(items: &[&'a TimelineItem]) -> Vec<Row<'a>> {
     let mut kept = vec![items.len() <= ROWS; items.len()];
     let mut left = ROWS;
@@ -144,7 +144,7 @@ const fn short(lane: Lane) -> &'static str {
     }
 }
 
-/// Returns the class that sets it, and the word.
+/// Returns the CSS class and the word for a fate.
 const fn fate(fate: Option<Fate>) -> (&'static str, &'static str) {
     match fate {
         None => ("plain", ""),

@@ -1,8 +1,8 @@
-//! The page: one file that opens without a network, to read and to send on.
+//! HTML page: one file that opens without a network.
 //!
-//! All text and every figure is made here; the script only draws charts and switches between light and dark.
-//! The page's own policy forbids every request. Whatever came from outside (paths, labels) is escaped by the
-//! template, in the drawing, or as JSON.
+//! All text and figures are rendered here; the script only draws charts and switches between light and dark.
+//! The page's content security policy forbids all requests. Text from outside (paths, labels) is escaped by
+//! the template, in the drawing, or as JSON.
 
 mod bars;
 mod chart_data;

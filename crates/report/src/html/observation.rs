@@ -1,4 +1,4 @@
-//! The page of an observation: requests over time, and the tables of every other report of it.
+//! Page of an observation: requests over time, and the tables of the other formats.
 
 use askama::Template;
 use plumb_text::printable;
@@ -12,7 +12,7 @@ use crate::document::observation::ObservedDevice;
 use crate::observation;
 use crate::quantity::rate;
 
-/// All of a page.
+/// Content of the page.
 #[derive(Template)]
 #[template(path = "observation.html")]
 pub(super) struct ObservationPage {
@@ -26,7 +26,7 @@ impl ObservationPage {
     /// Returns the page of `document`.
     pub(super) fn new(document: &ObservationDocument) -> Self {
         let mut outline = observation::outline(document);
-        // The workload stands in a part of its own.
+        // The workload has a part of its own.
         outline.sections.retain(|of| !of.is_detail);
         let sections = sections(&mut outline);
         let charts: Vec<Chart> = over_time(document).into_iter().collect();
@@ -35,7 +35,7 @@ impl ObservationPage {
     }
 }
 
-/// Draws the requests per second of each device, if there is anything to draw.
+/// Draws the requests per second of each device, if there are any.
 fn over_time(document: &ObservationDocument) -> Option<Chart> {
     let lines: Vec<Line> =
         document.devices.iter().take(STYLES).enumerate().map(|(style, device)| line(style, device)).collect();

@@ -17,27 +17,27 @@ use crate::headline::{Headline, sentence};
 use crate::levels::loses_synced;
 use crate::{rules, sentences, tables, terminal, wording};
 
-/// Time series of a load that are not folded: those of its first target.
+/// Number of time series of a load that are not folded: those of its first target.
 const SERIES_SHOWN: usize = 4;
 
-/// All of a page.
+/// Content of the page.
 #[derive(Template)]
 #[template(path = "report.html")]
 pub(super) struct Page<'a> {
     frame: Frame,
     document: &'a RunDocument,
-    /// The write paths, each with its drawings and layers.
+    /// Write paths, each with its drawings and layers.
     paths: Vec<PathView>,
     has_methods: bool,
-    /// True if a sync makes nothing durable, so that its cost is not called that of a durable write.
+    /// True if a sync makes nothing durable, so that its time is not the cost of a durable write.
     lost: bool,
     durable: String,
-    /// Reason why methods or targets were not measured, and the storage's side is not known.
+    /// Reasons why methods or targets were not measured, and why the storage side is unknown.
     unmeasured: Vec<String>,
     cdf: Option<Chart>,
     sides: String,
     series: Vec<Chart>,
-    /// Further time series, which are folded.
+    /// Further time series, folded.
     more_series: Vec<Chart>,
     flushes: String,
     flush_words: Vec<String>,
@@ -63,7 +63,7 @@ impl<'a> Page<'a> {
             data: String::new(),
         };
         let frame = frame.drawing(cdf.iter().chain(&series));
-        // A check is about the durable write; what happened over time is for those who look for a cause.
+        // A check is about durable writes, so its time series are folded.
         let shown = if document.is_check() { 0 } else { SERIES_SHOWN.min(series.len()) };
         let more_series = series.split_off(shown);
         let durable = terminal::tables::durable_table(document).map(|(unit, durable)| {

@@ -1,4 +1,4 @@
-//! The write paths in the page: two drawings of each, and the evidence for each layer below them.
+//! Write paths in the page: two drawings of each, with the evidence for each layer below.
 
 use plumb_path::WritePath;
 use plumb_text::printable;
@@ -8,20 +8,20 @@ use crate::document::RunDocument;
 use crate::levels::as_measured;
 
 pub(super) struct PathView {
-    /// Place of the path among those of the page.
+    /// Index of the path in the page.
     pub(super) number: usize,
-    /// The targets that it is beneath; empty if there is only one path.
+    /// Targets above the path; empty if there is only one path.
     pub(super) targets: String,
     pub(super) path: WritePath,
 }
 
 impl PathView {
-    /// Returns the name of the page's element with the evidence of a layer.
+    /// Returns the ID of the element with the evidence of a layer.
     pub(super) fn anchor(&self, layer: &usize) -> String {
         format!("layer-{}-{layer}", self.number)
     }
 
-    /// Draws the path for a desk and for a phone; the page shows one.
+    /// Draws the path for a wide screen and for a phone; the page shows one of them.
     pub(super) fn drawings(&self) -> [String; 2] {
         [Width::Wide, Width::Narrow]
             .map(|width| diagram::draw(&self.path, width, |index| self.anchor(&index)))

@@ -1,4 +1,4 @@
-//! The page of a proof.
+//! Page of a proof.
 
 use askama::Template;
 
@@ -9,21 +9,21 @@ use crate::document::ProofDocument;
 use crate::document::proof::{Coverage, WindowResult};
 use crate::proof;
 
-/// At most so many windows stand one by one in the strip; of more, each part of it shows the least that is
-/// true of all of its windows.
+/// Maximum number of windows shown individually in the strip. With more, each part of it shows the lowest
+/// coverage of its windows.
 const CELLS: usize = 120;
 /// Maximum number of windows with a row in the table.
 const ROWS: usize = 200;
 
-/// All of a page.
+/// Content of the page.
 #[derive(Template)]
 #[template(path = "proof.html")]
 pub(super) struct ProofPage<'a> {
     frame: Frame,
     document: &'a ProofDocument,
-    /// The windows as a table, and how many are left out of it.
+    /// Table of windows, and the number of those left out.
     windows: (String, u64),
-    /// Number of windows that a part of the strip stands for.
+    /// Number of windows in a part of the strip.
     each: usize,
 }
 
@@ -40,8 +40,8 @@ impl<'a> ProofPage<'a> {
     }
 }
 
-/// Returns the windows side by side, `each` in a part: the higher, the more of it was explored; a mark below
-/// those with a state that fails.
+/// Returns the strip of windows, `each` in a part. The height shows the coverage, and a mark below a failing
+/// state.
 fn strip(windows: &[WindowResult], each: &usize) -> String {
     let mut out = String::new();
     let cells = windows.chunks(*each);

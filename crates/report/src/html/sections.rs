@@ -1,4 +1,4 @@
-//! Pages that are their sections, as they are in every format: of many hosts, and of how something is.
+//! Pages that consist of the sections common to all formats: of many hosts, surveys, and statuses.
 
 use askama::Template;
 use plumb_path::{Finding, Survey, WritePath};
@@ -15,7 +15,7 @@ use crate::quantity::counted;
 use crate::terminal::Cell;
 use crate::{fleet, survey};
 
-/// All of a page.
+/// Content of the page.
 #[derive(Template)]
 #[template(path = "sections.html")]
 pub(super) struct SectionsPage {
@@ -43,8 +43,8 @@ impl SectionsPage {
         Self { sections: sections.collect(), frame, foot: "" }
     }
 
-    /// Returns the page of the state of something. Its headline is its summary; without one the title of its
-    /// first part, or the first line of that.
+    /// Returns the page of a status. Its headline is its summary; without one the title of its first section,
+    /// or the first line of that.
     pub(super) fn of_page(page: &Page) -> Self {
         let mut sections: Vec<SectionView> = page.sections.iter().map(section).collect();
         let mut frame = Frame::plain(page.title);
@@ -60,22 +60,22 @@ impl SectionsPage {
     }
 }
 
-/// A part of a page, ready to print.
+/// Section of a page, ready to print.
 pub(super) struct SectionView {
     pub(super) title: String,
-    /// Summary shown in place of the folded part.
+    /// Summary shown while the section is folded.
     pub(super) gist: String,
     pub(super) body: String,
     pub(super) is_folded: bool,
 }
 
-/// Returns the sections that say something, taken out of `outline`.
+/// Takes the sections that are not empty out of `outline`.
 pub(super) fn sections(outline: &mut Outline<'_>) -> Vec<SectionView> {
     let all = std::mem::take(&mut outline.sections);
     all.iter().filter(|of| !of.items.is_empty()).map(section).collect()
 }
 
-/// Returns the view of a section: one for readers who want to know everything is folded.
+/// Returns the view of a section. Details are folded.
 pub(super) fn section(of: &Section) -> SectionView {
     let rows = of.items.iter().map(|item| match item {
         Item::Table(table) | Item::Wide(table) | Item::Fitting { table, .. } => table.body().len(),
@@ -130,7 +130,7 @@ fn finding(of: &Finding, about: &[String]) -> String {
     )
 }
 
-/// Returns a write path: where synced data is durable, its drawings and layers, and what was found.
+/// Returns a write path: where synced data is durable, its drawings and layers, and its findings.
 fn surveyed(path: &WritePath, number: usize) -> SectionView {
     let view = PathView { number, targets: String::new(), path: path.clone() };
     let view_of = section(&survey::section(path));

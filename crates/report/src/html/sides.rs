@@ -1,4 +1,4 @@
-//! Application beside storage, each load with its balance.
+//! Application and storage side of each load, with its balance.
 
 use super::escape::escape;
 use super::table::{Group, grouped};
@@ -22,7 +22,7 @@ pub(super) fn sides(document: &RunDocument) -> String {
             after: if *shares { String::new() } else { balances(&target.sides) },
         })
         .collect();
-    // The traffic of targets on the same devices is only known for all of them together.
+    // The traffic of targets on the same devices is known only for all of them together.
     let shared = sharing.contains(&true);
     beside.extend(document.sums().into_iter().map(|(_, sides)| Group {
         after: if shared { balances(sides) } else { String::new() },

@@ -1,4 +1,4 @@
-//! The page of a study: a chapter for each field report, with what was reported beside ours, drawn and as
+//! Page of a study: a chapter for each field report, with reported values and ours, as drawings and as
 //! tables.
 
 use askama::Template;
@@ -16,7 +16,7 @@ use crate::document::study::{Study, StudyRow, StudySeries};
 use crate::quantity::or_dash;
 use crate::{quantity, study};
 
-/// All of a page.
+/// Content of the page.
 #[derive(Template)]
 #[template(path = "study.html")]
 pub(super) struct StudyPage<'a> {
@@ -26,10 +26,10 @@ pub(super) struct StudyPage<'a> {
     chapters: Vec<Chapter<'a>>,
 }
 
-/// One field report, with its drawings.
+/// Chapter of one field report, with its drawings.
 struct Chapter<'a> {
     study: &'a Study,
-    /// Reported beside ours; empty if nothing was reported.
+    /// Drawing of our values relative to the reported ones; empty without reported values.
     drawing: String,
     charts: Vec<Chart>,
 }
@@ -41,7 +41,7 @@ impl<'a> StudyPage<'a> {
             |study: &'a Study| Chapter { study, drawing: beside(&study.rows), charts: charts(study) };
         let chapters: Vec<Chapter<'_>> = document.studies.iter().map(chapter).collect();
         let mut outline = study::outline(document);
-        // The studies have chapters of their own; what stands before them is the summary.
+        // The studies have their own chapters; the sections before them are the summary.
         outline.sections.truncate(outline.sections.len().saturating_sub(document.studies.len()));
         let sections = sections(&mut outline);
         let drawn = chapters.iter().flat_map(|chapter| &chapter.charts);
@@ -50,7 +50,7 @@ impl<'a> StudyPage<'a> {
     }
 }
 
-/// Draws our value of each figure as a ratio to the reported one; empty if nothing was reported.
+/// Draws our value of each figure as a ratio to the reported one; empty without reported values.
 fn beside(rows: &[StudyRow]) -> String {
     let row = |row: &StudyRow| {
         let of = row.ratio.filter(|ratio| *ratio > 0.0)?;
@@ -66,13 +66,13 @@ fn beside(rows: &[StudyRow]) -> String {
         })
     };
     let rows: Vec<BarRow> = rows.iter().filter_map(row).collect();
-    // At least from half to twice, so that a few percent do not look like a difference.
+    // The scale goes at least from half to twice, so that a few percent do not look like a large difference.
     let marks = rows.iter().filter_map(|row| row.mark).map(f64::exp).chain([0.5, 2.0]);
     let scale = Scale::of_ratios(marks.collect::<Vec<_>>());
     if rows.is_empty() { String::new() } else { scale.draw(&rows, "Our figures over the reported ones") }
 }
 
-/// Returns the charts of what happened over time.
+/// Returns the charts of values over time.
 fn charts(study: &Study) -> Vec<Chart> {
     let mut names: Vec<&str> = study.series.iter().map(|series| series.chart.as_str()).collect();
     names.dedup();

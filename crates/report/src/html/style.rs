@@ -1,13 +1,13 @@
-//! The styles of the lines of a chart: no two have the same colour, dashes or marker, so that no difference
-//! rests on colour alone. `report.css` has the colours, `report.js` draws the same markers.
+//! Styles of the lines of a chart. No two have the same colour, dashes or marker, so that colour is never the
+//! only difference. `report.css` has the colours, and `report.js` draws the same markers.
 
-/// Number of lines that can be told apart in one chart.
+/// Number of distinguishable lines in a chart.
 pub(super) const STYLES: usize = 8;
 
-/// The dashes of each style, on and off in pixels.
+/// Dashes of each style, on and off, in pixels.
 const DASHES: [&str; STYLES] = ["", "8 3", "2 3", "9 3 2 3", "5 2", "12 4", "1 2", "6 2 2 2 2 2"];
 
-/// The marker of each style around the middle of its sample; those of the second half are open.
+/// Marker of each style around the middle of its sample. Those of the second half are open.
 const MARKERS: [&str; STYLES] = [
     "M19 2.5a3.5 3.5 0 1 0 .01 0z",
     "M16 3h6v6h-6z",
@@ -52,8 +52,8 @@ mod tests {
         }
     }
 
-    /// The colours of both themes against both grounds, as WCAG 2 counts contrast; and apart from each other
-    /// in lightness or hue for eyes without red or green (Viénot, Brettel and Mollon 1999).
+    /// Checks the colours of both themes against their backgrounds by the contrast of WCAG 2, and against
+    /// each other in lightness or hue for red-green colour blindness (Viénot, Brettel and Mollon 1999).
     #[test]
     fn colours_are_seen_on_their_ground_and_apart() {
         let css = include_str!("../../assets/report.css");

@@ -1,12 +1,12 @@
-//! The tables of the page: those that the terminal and Markdown print too, as elements.
+//! Tables of the page, which are those of the terminal and of Markdown, as elements.
 //!
-//! On a narrow screen a row becomes a block of figures, each with the name of its column before it, so that
-//! nothing is cut off at the edge.
+//! On a narrow screen a row becomes a block of figures, each after the name of its column, so that nothing is
+//! cut off at the edge.
 
 use super::escape::{escape, prose};
 use crate::terminal::{Cell, Ink, Side, Table};
 
-/// Text and elements that accompany one group of rows.
+/// Text and elements for one group of rows.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Group {
     /// Note after the name, as text.
@@ -30,7 +30,7 @@ pub(super) fn table(table: &Table, caption: &str) -> String {
     out
 }
 
-/// Returns `table` as an element, whose first column names groups of rows: a name begins a group.
+/// Returns `table` as an element. Its first column names groups of rows: each name begins a group.
 pub(super) fn grouped(table: &Table, groups: &[Group]) -> String {
     let mut out = begin(table, "", 1);
     let columns = table.head().count() - 1;
@@ -69,7 +69,7 @@ fn begin(table: &Table, caption: &str, skip: usize) -> String {
     }
     out.push_str("<thead><tr>");
     for (index, (name, side)) in table.head().skip(skip).enumerate() {
-        // The first cell of a row is its name, which stands at the left.
+        // The first cell of a row is its name, aligned to the left.
         let class = match (side == Side::Right && index > 0, longest_word(name) > WORD_MAX) {
             (true, true) => r#" class="n long""#,
             (true, false) => r#" class="n""#,
@@ -85,14 +85,14 @@ fn begin(table: &Table, caption: &str, skip: usize) -> String {
     out
 }
 
-/// Longer words than this may be broken, so that one of them does not widen the table beyond the page.
+/// Length from which words may be broken, so that one of them does not widen the table beyond the page.
 const WORD_MAX: usize = 18;
 
 fn longest_word(text: &str) -> usize {
     text.split([' ', '-']).map(|word| word.chars().count()).max().unwrap_or(0)
 }
 
-/// Returns the content of a cell: its text, or, of a bar of `#`, an element of that length.
+/// Returns the content of a cell: its text, or for a bar of `#` an element of that length.
 fn content(text: &str) -> String {
     match text.len() {
         1.. if text.bytes().all(|byte| byte == b'#') => {

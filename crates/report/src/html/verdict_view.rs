@@ -1,4 +1,4 @@
-//! The verdicts in the page.
+//! Verdicts in the page.
 
 use plumb_path::{Finding, Rule, Severity};
 
@@ -14,8 +14,7 @@ pub(super) fn verdict_count(verdicts: &[Finding]) -> String {
     sentence(&counts.collect::<Vec<_>>().join(", "))
 }
 
-/// Returns the rules that explain `verdicts`, each once; a recording of another version may name rules that
-/// are not known.
+/// Returns the rules of `verdicts`, each once. A recording of another version may refer to unknown rules.
 pub(super) fn explanations(verdicts: &[Finding]) -> Vec<&'static Rule> {
     let mut known: Vec<&Rule> = Vec::new();
     for rule in verdicts.iter().filter_map(|finding| rules::find(&finding.id)) {

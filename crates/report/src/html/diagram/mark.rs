@@ -1,4 +1,4 @@
-//! The lines across the drawing: where data is when `write` has returned, and when `fsync` has.
+//! Lines across the drawing: the place of data when `write` has returned, and when `fsync` has.
 
 use plumb_path::{Layer, WritePath};
 use plumb_text::printable;
@@ -9,16 +9,16 @@ use crate::wording;
 
 const FONT: f64 = 12.0;
 
-/// A line across the drawing, above `level`.
+/// Line across the drawing, above `level`.
 pub(super) struct Mark {
-    /// The level below the line; the number of levels for the end.
+    /// Level below the line; the number of levels for the end.
     pub(super) level: usize,
     class: &'static str,
     text: String,
 }
 
 impl Mark {
-    /// Returns the line at `y` over the whole `width`, its text above it.
+    /// Returns the line at `y` over the whole `width`, with its text above.
     pub(super) fn draw(&self, width: f64, y: f64) -> String {
         let text = cut(&self.text, width, FONT);
         format!(
@@ -33,7 +33,7 @@ impl Mark {
     }
 }
 
-/// Returns the lines of `path`, the one of `write` first.
+/// Returns the lines of `path`, that of `write` first.
 pub(super) fn marks(path: &WritePath, levels: &Levels) -> Vec<Mark> {
     let mut marks = Vec::new();
     if let Some((index, (level, _))) =
@@ -67,14 +67,14 @@ pub(super) fn marks(path: &WritePath, levels: &Levels) -> Vec<Mark> {
     marks
 }
 
-/// Returns the level from which on nothing can be seen into.
+/// Returns the first level whose inside is invisible.
 fn first_unseen(path: &WritePath, levels: &Levels) -> Option<usize> {
     levels.levels.iter().position(|nodes| {
         nodes.iter().any(|node| wording::is_beyond_sight(path.layers[node.members[0]].kind))
     })
 }
 
-/// Returns a layer in the middle of a sentence: `the page cache`, `vda`.
+/// Returns the name of a layer within a sentence: `the page cache`, `vda`.
 fn called(layer: &Layer) -> String {
     match layer.name.as_str() {
         "page cache" => "the page cache".to_owned(),

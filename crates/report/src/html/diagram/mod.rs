@@ -1,10 +1,9 @@
-//! The write path as a drawing: layers as nodes from the application down to the drive, branches side by
-//! side.
+//! Write path as a drawing: layers as nodes from the application down to the drive, branches side by side.
 //!
-//! A pipe between nodes is the path of a flush: whole where it arrives, grey where a layer does not say,
-//! dotted where it ended above. A line across marks the node in which data is when `write` has returned, and
-//! the node in which it is durable when `fsync` has. Two widths are drawn, for a desk and for a phone; the
-//! page shows one.
+//! A pipe between nodes is the path of a flush: solid where it arrives, grey where a layer does not report
+//! it, dotted where it ended above. A line across marks the node that holds data when `write` has returned,
+//! and the node in which it is durable when `fsync` has. Two widths are drawn, for a wide screen and for a
+//! phone; the page shows one of them.
 
 mod mark;
 mod node;
@@ -17,7 +16,7 @@ use self::node::{Rect, Shape};
 use crate::html::escape::escape;
 use crate::levels::{Arrival, Levels};
 
-/// The width that is drawn, in user units.
+/// Width of the drawing, in user units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::html) enum Width {
     /// Layout for a wide screen and for paper.
@@ -27,7 +26,7 @@ pub(in crate::html) enum Width {
 }
 
 impl Width {
-    /// Returns how wide it is, in user units.
+    /// Returns the width in user units.
     pub(in crate::html) const fn units(self) -> f64 {
         match self {
             Self::Wide => 860.0,
@@ -35,7 +34,7 @@ impl Width {
         }
     }
 
-    /// Returns the class with which the page shows one of them.
+    /// Returns the CSS class by which the page shows this width.
     pub(in crate::html) const fn class(self) -> &'static str {
         match self {
             Self::Wide => "wide",

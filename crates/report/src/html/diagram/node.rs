@@ -1,4 +1,4 @@
-//! One node of the drawing: a layer, or several equal ones, with its states.
+//! Node of the drawing: a layer, or several equal ones, with its states.
 
 use plumb_path::{Cache, Flush, WritePath};
 use plumb_text::printable;
@@ -10,10 +10,10 @@ use crate::wording;
 
 const FONT: f64 = 12.5;
 const STATE_FONT: f64 = 11.8;
-/// Minimum width of a state, its sign included.
+/// Minimum width of a state, including its sign.
 const STATE: f64 = 116.0;
 
-/// Where a node is.
+/// Position and size of a node.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rect {
     /// Left edge of the node.
@@ -26,19 +26,19 @@ pub(super) struct Rect {
     pub(super) height: f64,
 }
 
-/// How a node's words are set, by the width that they have.
+/// Layout of a node's words, depending on its width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     /// Name and states in one line.
     Line,
-    /// The states below the name.
+    /// States below the name.
     Two,
-    /// One state below the other.
+    /// States one below the other.
     Tower,
 }
 
 impl Shape {
-    /// Returns the most spacious that fits.
+    /// Returns the widest layout that fits.
     pub(super) fn for_width(width: f64) -> Self {
         match width {
             w if w >= 620.0 => Self::Line,
@@ -57,7 +57,7 @@ impl Shape {
     }
 }
 
-/// Adds `node` at `rect`; `anchor` names the element with the evidence of a layer.
+/// Adds `node` at `rect`. `anchor` returns the ID of the element with the evidence of a layer.
 pub(super) fn draw(
     out: &mut String,
     path: &WritePath,
@@ -154,7 +154,7 @@ fn words(out: &mut String, shape: Shape, rect: Rect, name: &str, kind: &str, sig
     }
 }
 
-/// Returns the text that is shown when the pointer rests on a node.
+/// Returns the tooltip of a node.
 fn hover(path: &WritePath, node: &Node) -> String {
     let layer = &path.layers[node.members[0]];
     let names: Vec<String> =
