@@ -1,9 +1,9 @@
-//! Debian packages that a chore needs: installed when they are missing, and said aloud.
+//! Debian packages that a task needs: missing ones are installed, with a message.
 //!
-//! A chore names a program and the package that brings it. What is there already is left alone; what is
-//! missing is installed by apt when this runs as root on a machine that has apt. When it cannot be installed
-//! the answer is [`Outcome::Unavailable`], which the caller reports as skipped: a machine without QEMU is not
-//! a failed test.
+//! A task names a program and the package that provides it. Installed programs are left alone; missing ones
+//! are installed by apt if this runs as root on a machine with apt. Otherwise the result is
+//! [`Outcome::Unavailable`], which the caller reports as skipped: a machine without QEMU is not a failed
+//! test.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,16 +12,16 @@ use anyhow::{Result, ensure};
 
 use crate::process;
 
-/// A program, and the Debian package that brings it.
+/// Program, and the Debian package that provides it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Program {
-    /// Name that is looked for in the path.
+    /// Name to find in the path.
     pub name: &'static str,
-    /// Package that is installed when the program is not found.
+    /// Package to install if the program is missing.
     pub package: &'static str,
 }
 
-/// Returns the programs of a list: `name`, or `name=package` where the package is called otherwise.
+/// Returns the programs of a list: `name`, or `name=package` if the names differ.
 pub(crate) fn programs(list: &'static str) -> impl Iterator<Item = Program> {
     list.split_whitespace().map(|entry| {
         let (name, package) = entry.split_once('=').unwrap_or((entry, entry));
@@ -29,10 +29,10 @@ pub(crate) fn programs(list: &'static str) -> impl Iterator<Item = Program> {
     })
 }
 
-/// Returns true if the programs of a list can be found now; says that a chore is skipped, and why, if not.
+/// Returns true if all programs of a list are available; otherwise prints that a task is skipped, and why.
 ///
 /// # Errors
-/// As [`ensure_installed`].
+/// Those of [`ensure_installed`].
 pub(crate) fn are_there(list: &'static str) -> Result<bool> {
     let outcome = ensure_installed(&programs(list).collect::<Vec<_>>())?;
     if let Outcome::Unavailable(reason) = &outcome {
@@ -41,19 +41,19 @@ pub(crate) fn are_there(list: &'static str) -> Result<bool> {
     Ok(outcome == Outcome::Ready)
 }
 
-/// Result of an installation: whether everything requested is there now.
+/// Result of an installation.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Every program can be found.
+    /// Every program is available.
     Ready,
-    /// Something is missing and cannot be installed here; the reason, for people.
+    /// A program is missing and cannot be installed here, for this reason.
     Unavailable(String),
 }
 
-/// Makes sure that every program can be found, installing the packages of those that cannot.
+/// Makes every program available by installing the packages of missing ones.
 ///
 /// # Errors
-/// When apt could be run but failed: that is a fault, not a missing ability of this machine.
+/// If apt could be run but failed, which is a fault instead of a missing feature of this machine.
 pub(crate) fn ensure_installed(programs: &[Program]) -> Result<Outcome> {
     let mut packages: Vec<&str> = programs
         .iter()
@@ -74,7 +74,7 @@ pub(crate) fn ensure_installed(programs: &[Program]) -> Result<Outcome> {
     }
     eprintln!("installing missing packages: {wanted}");
     if apt_install(&packages).is_err() {
-        // The lists may be stale or absent, as in a fresh container: refresh them once.
+        // The package lists may be outdated or missing, as in a fresh container, so they are refreshed once.
         apt_get(&["update"])?;
         apt_install(&packages)?;
     }
@@ -84,8 +84,8 @@ pub(crate) fn ensure_installed(programs: &[Program]) -> Result<Outcome> {
     Ok(Outcome::Ready)
 }
 
-/// Returns where a program is: the path of this process, then the directories for the administrator's
-/// programs.
+/// Returns the path of a program: from the path of this process, then from the system administrator's
+/// directories.
 pub(crate) fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -94,19 +94,19 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
         .find(|candidate| candidate.is_file())
 }
 
-/// Returns true if apt may be used to install: only root may.
+/// Returns true if apt may be used to install, which takes root.
 pub(crate) fn is_root() -> Result<bool> {
     Ok(process::text(Command::new("id").arg("-u"))?.trim() == "0")
 }
 
-/// Installs packages without asking anything and without their suggestions.
+/// Installs packages without questions and without suggested packages.
 fn apt_install(packages: &[&str]) -> Result<()> {
     let mut arguments = vec!["install", "--yes", "--no-install-recommends"];
     arguments.extend(packages);
     apt_get(&arguments)
 }
 
-/// Runs apt-get; its chatter goes to stderr, where progress belongs.
+/// Runs apt-get with its output on stderr, where progress belongs.
 pub(crate) fn apt_get(arguments: &[&str]) -> Result<()> {
     let mut command = Command::new("apt-get");
     command.args(arguments).arg("--quiet").env("DEBIAN_FRONTEND", "noninteractive");

@@ -1,14 +1,14 @@
-//! Times of the steps of a chore, printed at its end.
+//! Durations of the steps of a task, printed at its end.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-/// Steps in the order in which they ended, each with what it took.
+/// Steps in the order of their ends, each with its duration.
 #[derive(Debug, Default)]
 pub(crate) struct Phases(Vec<(String, Duration)>);
 
 impl Phases {
-    /// Does a step and keeps what it took.
+    /// Runs a step and records its duration.
     pub(crate) fn time<T>(&mut self, name: &str, step: impl FnOnce() -> T) -> T {
         let began = Instant::now();
         let done = step();
@@ -16,12 +16,12 @@ impl Phases {
         done
     }
 
-    /// Keeps what a step took, or a part of one.
+    /// Records the duration of a step, or of a part of one.
     pub(crate) fn add(&mut self, name: impl Into<String>, taken: Duration) {
         self.0.push((name.into(), taken));
     }
 
-    /// Returns a line for each.
+    /// Returns the durations, one per line.
     pub(crate) fn table(&self) -> String {
         let mut text = String::new();
         for (name, taken) in &self.0 {

@@ -1,4 +1,4 @@
-//! Programs that a chore starts and waits for. A failure names the command, and what it said where that was
+//! Programs that a task starts and waits for. An error names the command, and its output if that was
 //! captured.
 
 use std::io::{Read as _, pipe};
@@ -9,43 +9,42 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-/// Time that a program of tests may say nothing. It says of each test that it has ended; so one that is
-/// silent for this long hangs, and would until whoever waits for it gives up.
+/// Time that a test program may be silent. It reports the end of each test, so one that is silent for this
+/// long hangs.
 const SILENCE: Duration = Duration::from_secs(15 * 60);
 
-/// Runs it to its end.
+/// Runs a command to its end.
 ///
 /// # Errors
-/// When it cannot be started or does not succeed.
+/// If it cannot be started or does not succeed.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("starting {command:?}"))?;
     ensure!(status.success(), "{command:?}: {status}");
     Ok(())
 }
 
-/// Runs it to its end and returns what it prints.
+/// Runs a command to its end and returns its stdout.
 ///
 /// # Errors
-/// As [`run`]; when it is not text.
+/// Those of [`run`], and output that is not text.
 pub(crate) fn text(command: &mut Command) -> Result<String> {
     let printed = captured(command, &[0])?.stdout;
     String::from_utf8(printed).with_context(|| format!("what {command:?} printed is not text"))
 }
 
-/// Returns the document that a plumb prints. One that has found something (exit 1) is as good as one that has
-/// not.
+/// Returns the document that plumb prints. A finding (exit 1) is not an error.
 ///
 /// # Errors
-/// As [`run`]; when it is no JSON.
+/// Those of [`run`], and output that is not JSON.
 pub(crate) fn document(command: &mut Command) -> Result<Value> {
     let printed = captured(command, &[0, 1])?.stdout;
     serde_json::from_slice(&printed).with_context(|| format!("reading what {command:?} printed"))
 }
 
-/// Returns all that it says, if it ends with one of these codes.
+/// Returns the output of a command that ends with one of these codes.
 ///
 /// # Errors
-/// As [`run`].
+/// Those of [`run`].
 pub(crate) fn captured(command: &mut Command, codes: &[i32]) -> Result<Output> {
     let output = command.output().with_context(|| format!("starting {command:?}"))?;
     let ended = output.status.code().is_some_and(|code| codes.contains(&code));
@@ -54,11 +53,11 @@ pub(crate) fn captured(command: &mut Command, codes: &[i32]) -> Result<Output> {
     Ok(output)
 }
 
-/// Runs a program of tests to its end and returns all that it says, stdout and stderr as they came. One that
-/// says nothing for [`SILENCE`] is killed, and the text ends with a word of it.
+/// Runs a test program to its end and returns its stdout and stderr in the order of arrival. A program that
+/// is silent for [`SILENCE`] is killed, which is noted at the end of the text.
 ///
 /// # Errors
-/// When it cannot be started, or waited for.
+/// If it cannot be started, or waited for.
 pub(crate) fn run_unless_it_hangs(command: Command) -> Result<(ExitStatus, String)> {
     run_unless_silent_for(SILENCE, command)
 }
@@ -70,7 +69,7 @@ fn run_unless_silent_for(silence: Duration, mut command: Command) -> Result<(Exi
     // The pipe ends with the last process that can write to it.
     drop(command);
     let (pieces, heard) = mpsc::channel();
-    // Not waited for: what a killed program has started may hold the pipe open.
+    // The reader is not joined: processes started by a killed program may keep the pipe open.
     std::thread::spawn(move || {
         let mut piece = vec![0; 4096];
         while let Ok(length @ 1..) = reader.read(&mut piece)

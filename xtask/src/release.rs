@@ -1,5 +1,5 @@
-//! `cargo xtask release`: the static-pie binary, and a Debian package around it with manual pages,
-//! completions and systemd units.
+//! `cargo xtask release`: the static-pie binary, and a Debian package with manual pages, completions and
+//! systemd units.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{process, workspace};
 
-/// An explicit target keeps `crt-static` away from build scripts and procedural macros.
+/// Explicit target, which keeps `crt-static` away from build scripts and procedural macros.
 #[cfg(target_arch = "x86_64")]
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// Explicit target, which keeps `crt-static` away from build scripts and procedural macros.
 #[cfg(target_arch = "aarch64")]
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 
-/// A release binary larger than this needs a reason. The C library is a megabyte of it.
+/// Maximum size of a release binary. The C library takes a megabyte of it.
 const BINARY_BYTES_MAX: u64 = 18_500_000;
 
-/// Builds both and says where they are.
+/// Builds both and prints their paths.
 pub(crate) fn main() -> Result<ExitCode> {
     let root = workspace::root()?;
     let binary = static_binary(&root)?;
@@ -31,10 +31,10 @@ pub(crate) fn main() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds a binary that runs on any Linux of this architecture: no dynamic loader, no shared library.
+/// Builds a binary that runs on any Linux of this architecture, without dynamic loader and shared libraries.
 fn static_binary(root: &Path) -> Result<PathBuf> {
     eprintln!("release: building the static binary");
-    // glibc relocates itself from packed tables since 2.36, which saves 0.4 MB.
+    // Since 2.36 glibc supports packed relocation tables, which save 0.4 MB.
     let flags =
         "-C target-feature=+crt-static -C relocation-model=pie -C link-arg=-Wl,-z,pack-relative-relocs";
     process::run(
@@ -82,7 +82,7 @@ fn debian_package(root: &Path, binary: &Path) -> Result<PathBuf> {
     Ok(package)
 }
 
-/// Writes the manual pages with the binary itself, compressed as Debian wants them.
+/// Writes the manual pages with the binary itself, compressed as Debian requires.
 fn manual_pages(binary: &Path, directory: &Path) -> Result<()> {
     fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
     process::run(Command::new(binary).arg("manual").arg(directory))?;

@@ -1,4 +1,4 @@
-//! Servers that a chore starts and ends.
+//! Servers that a task starts and ends.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// Time that a server may take until its socket is there.
+/// Time limit until the socket of a server exists.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often that is looked at.
+/// Interval of checks for the socket.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Waits until a server has made its socket.
+/// Waits until a server has created its socket.
 fn wait_for(socket: &Path) -> Result<()> {
     let until = Instant::now() + PATIENCE;
     while !socket.exists() {
@@ -24,36 +24,36 @@ fn wait_for(socket: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A process that is asked to end, and waited for, when dropped.
+/// Process that is ended by SIGTERM and waited for on drop.
 pub(crate) struct RunningProcess {
     child: Child,
 }
 
 impl RunningProcess {
-    /// Starts it.
+    /// Starts the process.
     pub(crate) fn start(command: &mut Command) -> Result<Self> {
         let child = command.spawn().with_context(|| format!("starting {command:?}"))?;
         Ok(Self { child })
     }
 
-    /// Starts one that prints a document once it serves; that document.
+    /// Starts a process that prints a document once it serves, and returns that document.
     pub(crate) fn announced(command: &mut Command) -> Result<(Self, Value)> {
         let mut server = Self::start(command.stdout(Stdio::piped()))?;
-        // The pipe stays open for as long as it serves.
+        // The pipe stays open as long as the server runs.
         let stdout = server.child.stdout.as_mut().context("its stdout")?;
         let first = serde_json::Deserializer::from_reader(stdout).into_iter().next();
         let answer = first.with_context(|| format!("{command:?} did not start"))?;
         Ok((server, answer.with_context(|| format!("reading what {command:?} printed"))?))
     }
 
-    /// Starts one that is ready when it has made `socket`.
+    /// Starts a process that is ready once `socket` exists.
     pub(crate) fn listening(command: &mut Command, socket: &Path) -> Result<Self> {
         let server = Self::start(command)?;
         wait_for(socket)?;
         Ok(server)
     }
 
-    /// Kills it, as a crash does.
+    /// Kills the process, as a crash would.
     pub(crate) fn kill(mut self) -> Result<()> {
         self.child.kill().context("killing a server")
     }
@@ -61,7 +61,7 @@ impl RunningProcess {
 
 impl Drop for RunningProcess {
     fn drop(&mut self) {
-        // With SIGTERM, so that it takes away what it has attached.
+        // SIGTERM lets it detach everything that it has attached.
         let asked = Command::new("kill").arg(self.child.id().to_string()).status();
         if !asked.is_ok_and(|status| status.success())
             && let Err(error) = self.child.kill()

@@ -1,8 +1,7 @@
-//! `cargo xtask soak`: the seeded and property tests over and over, each round with a seed of its own, for as
-//! long as one likes; a thousand power cuts under mounted file systems, and beneath writers with a witness;
-//! two hundred beside what `observe --exposure` says that they take; a million histories of the write-back
-//! cache; ten thousand histories of the whole stack in one process; ten thousand synthetic experiments of
-//! each kind.
+//! `cargo xtask soak`: the seeded and property tests repeatedly, each round with its own seed, for as long as
+//! requested; a thousand power cuts under mounted file systems, and below writers with a witness; two hundred
+//! compared with the estimates of `observe --exposure`; a million histories of the write-back cache; ten
+//! thousand histories of the whole stack in one process; ten thousand synthetic experiments of each kind.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -69,7 +68,7 @@ pub(crate) struct Arguments {
     cases: u64,
 }
 
-/// Stops at the first failure, and says its seed.
+/// Runs the parts until the first failure, and prints its seed.
 pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
     let root = workspace::root()?;
     let wants = |part| arguments.part.is_none_or(|only| only == part);
@@ -82,7 +81,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs the tests with power cuts, with many of them.
+/// Runs the tests with power cuts, with many cuts.
 fn cuts(arguments: &Arguments, root: &Path) -> Result<bool> {
     let (cuts, seed) = (arguments.cuts, arguments.seed);
     let tests = "--package plumb --package plumb-witness --test all -- cache_cuts:: drive_cuts:: witnessed:: --nocapture";
@@ -91,7 +90,7 @@ fn cuts(arguments: &Arguments, root: &Path) -> Result<bool> {
     Ok(passed)
 }
 
-/// Cuts the power below four programs, and compares the losses with what was said before.
+/// Cuts the power below four programs, and compares the losses with the estimates before.
 fn exposure(arguments: &Arguments, root: &Path) -> Result<bool> {
     let (cuts, seed) = (arguments.exposures, arguments.seed);
     let tests = "--package plumb --test all -- exposure::a_cut_takes --nocapture";
@@ -100,14 +99,14 @@ fn exposure(arguments: &Arguments, root: &Path) -> Result<bool> {
     Ok(passed)
 }
 
-/// Operations of the scenarios of the write-back cache of which every cut is looked at.
+/// Number of operations of the scenarios of the write-back cache in which every cut is checked.
 const CACHE_OPERATIONS: u64 = 6;
 
-/// How many servers of a cache live and are killed under verification.
+/// Number of servers of a cache that are killed during verification.
 const CACHE_LIVES: u64 = 300;
 
-/// Runs random histories of the write-back cache, every cut of every short one, every byte of a small log
-/// damaged, and servers killed.
+/// Runs random histories of the write-back cache, every cut of every short history, damage of every byte of a
+/// small log, and kills of servers.
 fn cache(arguments: &Arguments, root: &Path) -> Result<bool> {
     let (histories, seed) = (arguments.histories, arguments.seed);
     let tests = "--package plumb-cache --package plumb --test all -- random:: exhaustive:: flips:: cache_killed:: --nocapture";
@@ -134,8 +133,8 @@ fn world(arguments: &Arguments, root: &Path) -> Result<bool> {
     Ok(passed)
 }
 
-/// Runs synthetic experiments: how often their intervals hold the true ratio, and how often their outcomes
-/// are wrong.
+/// Runs synthetic experiments, and measures how often their intervals contain the true ratio, and how often
+/// their outcomes are wrong.
 fn compare(arguments: &Arguments, root: &Path) -> Result<bool> {
     let (series, seed) = (arguments.series, arguments.seed);
     let tests = "--package plumb-compare --test all -- series:: --nocapture";
@@ -144,7 +143,7 @@ fn compare(arguments: &Arguments, root: &Path) -> Result<bool> {
     Ok(passed)
 }
 
-/// Describes what came of a part, with how to repeat it.
+/// Describes the result of a part, and how to repeat it.
 fn told(passed: bool, what: &str, repeat: &str) -> String {
     if passed {
         format!("soak: {what} passed")
@@ -153,8 +152,8 @@ fn told(passed: bool, what: &str, repeat: &str) -> String {
     }
 }
 
-/// Runs optimised tests and returns true if they pass: `words` are those of `cargo test`, `variables` are set
-/// for them.
+/// Runs optimised tests and returns true if they pass. `words` are the arguments of `cargo test`, `variables`
+/// its environment.
 fn tested(root: &Path, words: &str, variables: &[(&str, u64)]) -> Result<bool> {
     let status = Command::new("cargo")
         .args(["test", "--release", "--quiet"])

@@ -1,6 +1,6 @@
-//! Results of tests: the one count that every chore adds to.
+//! Counts of test results, to which every task adds.
 
-/// Tests by how they ended.
+/// Number of tests by result.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tally {
     /// Ran and passed.
@@ -12,7 +12,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Adds what another step counted.
+    /// Adds the counts of another step.
     pub(crate) fn add(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;

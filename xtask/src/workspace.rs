@@ -1,4 +1,4 @@
-//! The workspace that the chores work on: its directory, its files, and what cargo knows of it.
+//! Workspace on which the tasks operate: its directory, its files, and cargo's metadata.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +15,7 @@ pub(crate) fn root() -> Result<PathBuf> {
         .context("xtask has no parent directory")
 }
 
-/// Lists every file that git tracks or would track, relative to the root, with one of these endings.
+/// Lists every file with one of these endings that git tracks or would track, relative to the root.
 pub(crate) fn tracked(root: &Path, endings: &[&str]) -> Result<Vec<String>> {
     let listing = ["ls-files", "--cached", "--others", "--exclude-standard"];
     let names = process::text(Command::new("git").args(listing).current_dir(root))?;
@@ -29,7 +29,7 @@ pub(crate) fn tracked(root: &Path, endings: &[&str]) -> Result<Vec<String>> {
     Ok(files)
 }
 
-/// Runs `cargo metadata` with these arguments: the packages of the workspace at `root`, and where it builds.
+/// Runs `cargo metadata` with these arguments for the workspace at `root`.
 pub(crate) fn cargo_metadata(root: &Path, arguments: &[&str]) -> Result<serde_json::Value> {
     let mut command = Command::new("cargo");
     command.args(["metadata", "--format-version", "1", "--quiet"]).args(arguments);

@@ -1,8 +1,8 @@
-//! The oracle: how many flushes arrived at each drive, counted by the emulated drive itself.
+//! Oracle: the number of flushes that arrived at each drive, counted by the emulated drive itself.
 //!
-//! Beside it stands what the guest's block layer counted for the same drive, and for every device stacked
-//! above: where the two differ, or a count stops, a flush died. Written as `oracle.json` into a scenario's
-//! recording; the survey's verdicts are tested against it.
+//! In addition, the counts of the guest's block layer for the same drive, and for every device stacked above:
+//! where they differ, or a count stops, a flush was lost. Written as `oracle.json` into a scenario's
+//! recording. The survey's verdicts are tested against it.
 
 use std::collections::BTreeMap;
 
@@ -16,51 +16,50 @@ use super::scenario::Scenario;
 #[derive(Debug, Serialize)]
 pub(crate) struct Oracle {
     schema: &'static str,
-    /// The scenario's name.
+    /// Name of the scenario.
     pub scenario: &'static str,
     about: &'static str,
-    /// Release of the kernel as `uname -r` says it.
+    /// Release of the kernel, as `uname -r` prints it.
     kernel: String,
     /// Target that was surveyed and written to.
     target: String,
-    /// How many times 4 KiB were written and synced.
+    /// Number of times that 4 KiB were written and synced.
     syncs: u32,
-    /// The drives below.
+    /// Drives below the target.
     pub disks: Vec<DiskOracle>,
-    /// Flushes that the block layer counted on other block devices, by name; those that counted none are left
-    /// out. Only devices with a request queue count (loop, multipath): most of dm, and md and bcache, never
-    /// do.
+    /// Flushes that the block layer counted on other block devices, by name, without those that counted none.
+    /// Only devices with a request queue count (loop, multipath); most of dm, and md and bcache, never do.
     pub stacked_block_layer_flushes: BTreeMap<String, u64>,
 }
 
 /// Observations of one drive.
 #[derive(Debug, Serialize)]
 pub(crate) struct DiskOracle {
-    /// The kernel's name for it.
+    /// Kernel's name of the drive.
     pub name: String,
     serial: &'static str,
     bus: String,
-    /// True if the drive's volatile write cache was on while the writes were synced: the drive's truth, not
-    /// the kernel's.
+    /// True if the drive's volatile write cache was enabled while the writes were synced, according to the
+    /// drive, not the kernel.
     pub write_cache: bool,
     /// Flush commands that the drive received.
     pub flushes_arrived: u64,
     /// Write commands that the drive received.
     pub writes_arrived: u64,
-    /// Flushes that the guest's block layer counted as done by this drive.
+    /// Flushes that the guest's block layer counted as completed by this drive.
     pub block_layer_flushes: u64,
 }
 
 /// Reports of a guest about one scenario.
 #[derive(Debug, Default)]
 pub(crate) struct Evidence {
-    /// The drives' names in the kernel, by drive.
+    /// Kernel names of the drives.
     pub nodes: BTreeMap<String, String>,
-    /// The host's samples, by label.
+    /// Samples of the host, by label.
     pub samples: BTreeMap<String, Sample>,
     /// Data that the guest has sent, by label.
     pub blobs: BTreeMap<String, Vec<u8>>,
-    /// Results of what the guest has checked by itself.
+    /// Results of checks that the guest made itself.
     pub notes: Vec<String>,
 }
 
@@ -68,7 +67,7 @@ impl Oracle {
     /// Subtracts the sample "before" from the sample "after".
     ///
     /// # Errors
-    /// When one of them is missing, as after a guest that broke off.
+    /// If one of them is missing, as after an aborted guest.
     pub(crate) fn from_evidence(
         scenario: &'static Scenario,
         kernel: &str,
@@ -115,7 +114,7 @@ impl Oracle {
         })
     }
 
-    /// Describes what differs from what the scenario expects, for people; none when it is as expected.
+    /// Describes the differences from the scenario's expectation; `None` if there are none.
     pub(crate) fn contradiction(&self, scenario: &Scenario) -> Option<String> {
         let wrong: Vec<String> = std::iter::zip(&scenario.disks, &self.disks)
             .filter_map(|(disk, seen)| {
@@ -139,7 +138,7 @@ impl Oracle {
 }
 
 /// Returns the flushes that each block device of the guest completed between the two copies of
-/// /proc/diskstats; devices that counted none are left out.
+/// /proc/diskstats, without devices that counted none.
 fn block_layer_flushes(evidence: &Evidence) -> Result<BTreeMap<String, u64>> {
     let stats = |label: &str| -> Result<BTreeMap<String, u64>> {
         let text =

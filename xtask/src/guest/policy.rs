@@ -1,12 +1,12 @@
-//! Needs of the scenarios that change write caches with plumb: their functions, jq, and udev.
+//! Requirements of the scenarios that change write caches with plumb: their functions, jq, and udev.
 //!
-//! Such a scenario is a program. The guest runs it, and it checks by itself: what plumb says against what the
-//! kernel says, and both against what the drives say to the host, whom it asks (`count`, see `channel`). Each
-//! check is a note; a note that says FAIL fails the scenario.
+//! Such a scenario is a program. The guest runs it, and it compares the reports of plumb with those of the
+//! kernel, and both with the counters of the drives, which it requests from the host (`count`, see
+//! `channel`). Each check is a note; a note that says FAIL fails the scenario.
 //!
-//! udev is Debian's own, with the rules that give disks their serial numbers, so that the rules that plumb
-//! writes are read by the program that will read them. systemd is not there: a scenario runs the command of a
-//! unit as it is written in it.
+//! udev is Debian's own, with the rules that give disks their serial numbers, so that plumb's rules are read
+//! by the program for which they are written. systemd is missing: a scenario runs the command of a unit as
+//! written in the unit.
 
 use anyhow::{Context, Result};
 
@@ -14,20 +14,20 @@ use super::cpio::Archive;
 use super::libraries::add_program;
 use crate::packages::{self, find};
 
-/// Names in the guest, and the Debian packages that bring them here.
+/// Names in the guest, and the Debian packages that provide them.
 pub(crate) const TOOLS: &str = "jq udevadm=udev";
 
-/// Programs that Debian's rules start.
+/// Programs started by Debian's rules.
 const HELPERS: [&str; 2] = ["ata_id", "scsi_id"];
-/// The rules that give a disk its properties.
+/// Rules that give a disk its properties.
 const RULES: [&str; 2] = ["60-block.rules", "60-persistent-storage.rules"];
-/// Where both are, here and in the guest.
+/// Directory of both, here and in the guest.
 const UDEV: &str = "usr/lib/udev";
 
-/// Adds all of it.
+/// Adds everything to the archive.
 ///
 /// # Errors
-/// When something cannot be read.
+/// If something cannot be read.
 pub(crate) fn add(archive: &Archive) -> Result<()> {
     let mut libraries = std::collections::BTreeSet::new();
     for tool in packages::programs(TOOLS) {
@@ -35,7 +35,7 @@ pub(crate) fn add(archive: &Archive) -> Result<()> {
         add_program(archive, &program, tool.name, &mut libraries)?;
     }
     archive.symlink("sbin/systemd-udevd", "udevadm")?;
-    // The daemon starts its helpers from /lib/udev, which is the same place on a Debian that merges /usr.
+    // The daemon starts its helpers from /lib/udev, which is the same place on a Debian with merged /usr.
     archive.symlink("lib/udev", &format!("/{UDEV}"))?;
     for name in HELPERS {
         let path = std::path::Path::new("/").join(UDEV).join(name);

@@ -1,9 +1,9 @@
-//! QEMU's control protocol, for two purposes: to ask each emulated drive what it has received, and to pull
-//! one out.
+//! QEMU's control protocol, for two purposes: to read the counters of each emulated drive, and to unplug a
+//! drive.
 //!
-//! The protocol runs over QEMU's standard input and output: nothing to connect to, nothing left behind, and
-//! QEMU's end is seen as the end of its output. A message is one line of JSON; answers come in the order of
-//! the commands, with events between them, which do not matter here.
+//! The protocol runs over QEMU's standard input and output, so there is no socket to connect to or to remove,
+//! and the end of QEMU shows as the end of its output. A message is one line of JSON. Answers come in the
+//! order of the commands; events between them are ignored here.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,21 +15,21 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-/// How long QEMU may take to answer. Under emulation on a busy machine it may be slow, but not for ever.
+/// Time limit for an answer of QEMU, which may be slow under emulation on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Counts of what one emulated drive has received since power-on.
+/// Counters of one emulated drive since power-on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DriveCounters {
     /// Flush commands.
     pub flushes: u64,
     /// Write commands.
     pub writes: u64,
-    /// True if its volatile write cache is on now.
+    /// True if the volatile write cache is enabled now.
     pub write_cache: bool,
 }
 
-/// Formats the counters as the guest reads them.
+/// Formats the counters in the form that the guest reads.
 impl fmt::Display for DriveCounters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cache = if self.write_cache { "on" } else { "off" };
@@ -37,10 +37,10 @@ impl fmt::Display for DriveCounters {
     }
 }
 
-/// The counters of all drives at one moment, by QEMU's name for the drive.
+/// Counters of all drives at one moment, by QEMU's name of the drive.
 pub(crate) type Sample = BTreeMap<String, DriveCounters>;
 
-/// A connection whose greeting and negotiation are done.
+/// Connection after greeting and negotiation.
 #[derive(Debug)]
 pub(crate) struct Qmp {
     commands: ChildStdin,
@@ -48,14 +48,13 @@ pub(crate) struct Qmp {
 }
 
 impl Qmp {
-    /// Waits for the greeting and enters command mode. When this returns, QEMU has connected all its sockets
-    /// too.
+    /// Waits for the greeting and enters command mode. On return QEMU has also connected all its sockets.
     ///
     /// # Errors
-    /// When QEMU ends or is silent.
+    /// If QEMU ends or is silent.
     pub(crate) fn negotiate(commands: ChildStdin, output: ChildStdout) -> Result<Self> {
         let (sender, answers) = channel();
-        // Ends by itself: with QEMU's output, or when nobody listens any more.
+        // The thread ends with QEMU's output, or when the receiver is gone.
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(std::result::Result::ok) {
                 if sender.send(line).is_err() {
@@ -69,25 +68,25 @@ impl Qmp {
         Ok(qmp)
     }
 
-    /// Returns the counters of all drives now.
+    /// Returns the current counters of all drives.
     ///
     /// # Errors
-    /// When QEMU ends, is silent, or answers something else.
+    /// If QEMU ends, is silent, or gives another answer.
     pub(crate) fn sample(&mut self) -> Result<Sample> {
         let stats = self.execute("query-blockstats")?;
         let blocks = self.execute("query-block")?;
         counters(&stats, &blocks)
     }
 
-    /// Asks the guest to give the device with this id up; it is gone when the guest has.
+    /// Asks the guest to release the device with this ID, which is gone once the guest has.
     ///
     /// # Errors
-    /// When QEMU ends, is silent, or knows no such device.
+    /// If QEMU ends, is silent, or knows no such device.
     pub(crate) fn unplug(&mut self, id: &str) -> Result<()> {
         self.send("device_del", &json!({ "execute": "device_del", "arguments": { "id": id } })).map(drop)
     }
 
-    /// Runs a command without arguments and returns what it returns.
+    /// Runs a command without arguments and returns its result.
     fn execute(&mut self, command: &str) -> Result<Value> {
         self.send(command, &json!({ "execute": command }))
     }

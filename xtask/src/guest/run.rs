@@ -1,4 +1,4 @@
-//! The commands: plan the boots, run them side by side, judge, print a line per scenario, and record.
+//! Commands: plan the boots, run them in parallel, judge, print a line per scenario, and record.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -20,23 +20,23 @@ use super::{Options, cache_directory, disk, initramfs, scenarios, simulated};
 use crate::packages::{Outcome, ensure_installed};
 use crate::tally::Tally;
 
-/// `guest run`, as asked.
+/// Parameters of `guest run`.
 pub(crate) struct Request {
-    /// Options that every boot needs.
+    /// Options of every boot.
     pub options: Options,
     /// Directory for recordings.
     pub record: Option<PathBuf>,
-    /// Guests at once.
+    /// Number of guests in parallel.
     pub jobs: usize,
-    /// File with the scenarios; the built-in ones without it.
+    /// File with the scenarios; `None` for the built-in ones.
     pub group: Option<PathBuf>,
-    /// Names; all when empty.
+    /// Names of scenarios; empty for all.
     pub scenarios: Vec<String>,
 }
-/// Runs the scenarios asked for.
+/// Runs the requested scenarios.
 ///
 /// # Errors
-/// When the laboratory cannot be built, or after an interrupt; a failed scenario is counted instead.
+/// If the laboratory cannot be built, or after an interrupt. A failed scenario is counted instead.
 pub(crate) fn run(request: &Request) -> Result<Tally> {
     let known = match &request.group {
         Some(file) => {
@@ -92,11 +92,11 @@ pub(crate) fn run(request: &Request) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Returns what the programs of a boot have noted, scenario by scenario. One that did not end says why
+/// Returns the notes of the programs of a boot by scenario. A scenario that did not end has the reason
 /// instead.
 ///
 /// # Errors
-/// When the laboratory cannot be built.
+/// If the laboratory cannot be built.
 pub(crate) fn notes(options: &Options, group: &'static Group) -> Result<Vec<(&'static str, Vec<String>)>> {
     let Some(workshop) = Workshop::open(options)? else { return Ok(Vec::new()) };
     let interrupts = Interrupts::install()?;
@@ -113,7 +113,7 @@ pub(crate) fn notes(options: &Options, group: &'static Group) -> Result<Vec<(&'s
     Ok(noted.collect())
 }
 
-/// Takes away what plumb would have to serve drives for; how many scenarios that are.
+/// Removes the scenarios with drives that plumb would have to serve. Returns their number.
 fn without_simulated(groups: &mut Vec<(&'static Group, Vec<&'static Scenario>)>) -> usize {
     let mut skipped = 0;
     for (_, chosen) in groups.iter_mut() {
@@ -136,7 +136,7 @@ fn next<'a>(labs: &Mutex<VecDeque<Lab<'a>>>) -> Option<Lab<'a>> {
 /// Boots the drives of one scenario with a shell on this terminal.
 ///
 /// # Errors
-/// When the laboratory cannot be built or QEMU not started.
+/// If the laboratory cannot be built or QEMU cannot be started.
 pub(crate) fn shell(options: &Options, name: &str) -> Result<ExitCode> {
     let (group, chosen) =
         select(&scenarios::GROUPS, &[name.to_owned()])?.into_iter().next().context("nothing was selected")?;
@@ -164,7 +164,7 @@ pub(crate) fn shell(options: &Options, name: &str) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// State that all boots of a run share.
+/// State shared by all boots of a run.
 struct Workshop {
     kernel: Kernel,
     modules: Modules,
@@ -174,7 +174,7 @@ struct Workshop {
 }
 
 impl Workshop {
-    /// Makes the machine ready; none, after saying so, when it cannot run guests at all.
+    /// Prepares the machine. Prints a reason and returns `None` if it cannot run guests.
     fn open(options: &Options) -> Result<Option<Self>> {
         if std::env::consts::ARCH != "x86_64" {
             eprintln!("SKIPPED all guests: they take programs from this machine, which is not x86_64");
@@ -213,7 +213,7 @@ impl Workshop {
     }
 }
 
-/// Returns the named scenarios, or all, by the boot to which they belong.
+/// Returns the named scenarios, or all, grouped by their boots.
 fn select(
     groups: &'static [Group],
     names: &[String],
@@ -251,7 +251,7 @@ fn report(run: &Run, record: Option<&Path>, console: &Path, tally: &mut Tally) {
     }
 }
 
-/// Prints a line of the result. A reader that has gone away does not stop the work.
+/// Prints a line of the result. A closed stdout does not end the work.
 pub(crate) fn say(line: &str) {
     if let Err(error) = writeln!(std::io::stdout(), "{line}") {
         eprintln!("warning: cannot print the result: {error}");
@@ -266,7 +266,8 @@ enum Verdict {
 
 fn judge(run: &Run, record: Option<&Path>, console: &Path) -> Result<Verdict> {
     if let Some(survey) = run.evidence.blobs.get("survey.json") {
-        // Beside the console, not in the recording: verdicts change with the rules, what was seen does not.
+        // Stored next to the console instead of the recording: verdicts change with the rules, observations
+        // do not.
         let path = console.with_file_name(format!("{}.survey.json", run.scenario.name));
         std::fs::write(&path, survey).with_context(|| format!("writing {}", path.display()))?;
     }
@@ -288,7 +289,7 @@ fn judge(run: &Run, record: Option<&Path>, console: &Path) -> Result<Verdict> {
     Ok(Verdict::Passed(oracle))
 }
 
-/// Judges what the guest has checked by itself; the whole list is kept beside the console.
+/// Judges the guest's own checks. The full list is stored next to the console.
 fn judge_program(run: &Run, console: &Path) -> Result<Verdict> {
     let notes = &run.evidence.notes;
     let path = console.with_file_name(format!("{}.checks.log", run.scenario.name));
@@ -304,8 +305,8 @@ fn judge_program(run: &Run, console: &Path) -> Result<Verdict> {
     }
 }
 
-/// Returns the counts of a scenario in one line: for each drive what arrived, and what its block layer handed
-/// over.
+/// Returns the counts of a scenario in one line: for each drive the arrived flushes, and those sent by its
+/// block layer.
 fn counts(oracle: &Oracle) -> String {
     let disks = oracle.disks.iter().map(|disk| {
         let cache = if disk.write_cache { "on" } else { "off" };
@@ -318,7 +319,7 @@ fn counts(oracle: &Oracle) -> String {
     if oracle.disks.is_empty() { format!("no emulated drive below {counts}") } else { counts }
 }
 
-/// Replaces the recording of a scenario: what plumb recorded, and the oracle beside it.
+/// Replaces the recording of a scenario: plumb's recording, and the oracle.
 fn write_recording(directory: &Path, run: &Run, oracle: &Oracle) -> Result<()> {
     if directory.exists() {
         std::fs::remove_dir_all(directory).with_context(|| format!("removing {}", directory.display()))?;

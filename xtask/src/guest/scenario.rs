@@ -1,13 +1,13 @@
-//! A scenario: a stack or a trap that a guest builds, and what must then have reached its drives. All of them
-//! are data, in `scenarios/`.
+//! Scenario: a stack or a trap that a guest builds, and the expected counts at its drives. All scenarios are
+//! data, in `scenarios/`.
 
 use serde::Deserialize;
 
 use super::disk::Disk;
 
-/// Counts that the drives' own counters must show after the synced writes. The scenario fails otherwise: a
-/// trap that does not catch is no use as a fixture. Drives that are not named may do as they like, as the
-/// slow half of a cache does; with none named there is no emulated drive below, and so nothing to count.
+/// Expected counts of the drives after the synced writes. The scenario fails otherwise, since a trap that
+/// does not catch is useless as a fixture. Drives that are not named may have any count, like the slow half
+/// of a cache. If none is named there is no emulated drive below, so nothing is counted.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ExpectedCounts {
@@ -15,42 +15,42 @@ pub(crate) struct ExpectedCounts {
     pub arrived: Vec<String>,
     /// No flush reached any of these drives.
     pub none: Vec<String>,
-    /// At least one flush reached each of these drives, and exactly as many as the guest's block layer counts
-    /// for it.
+    /// At least one flush reached each of these drives, and exactly as many as the guest's block layer
+    /// counts.
     pub exactly: Vec<String>,
 }
 
-/// One scenario; a guest runs its parts as shell scripts, see `script/scenario.sh` for what these may use.
+/// Scenario. A guest runs its parts as shell scripts; see `script/scenario.sh` for their environment.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Scenario {
-    /// Unique; names its directory among the recordings.
+    /// Unique name, also of its directory among the recordings.
     pub name: String,
-    /// One line for people.
+    /// Description in one line.
     pub about: String,
-    /// The drives, `$D1`, `$D2` and so on. Scenarios of one boot that name the same drive use it one after
-    /// the other.
+    /// Drives, `$D1`, `$D2` and so on. Scenarios of one boot that name the same drive use it one after
+    /// another.
     pub disks: Vec<Disk>,
-    /// Kernel modules beyond those of the drives' buses, each with its parameters if it has any.
+    /// Kernel modules in addition to those of the drives' buses, with their parameters.
     pub modules: Vec<String>,
-    /// Builds the stack.
+    /// Commands that build the stack.
     pub setup: String,
-    /// Commands for what take-down cannot know; empty for most.
+    /// Additional commands for take-down; usually empty.
     pub after: String,
-    /// Target about which plumb is asked, and to which is written: a directory, or a device (shell text,
-    /// expanded after setup).
+    /// Target that plumb surveys and the guest writes: a directory, or a device (shell text, expanded after
+    /// setup).
     pub target: String,
-    /// Number of writes that are synced between the two samples.
+    /// Number of synced writes between the two samples.
     pub syncs: u32,
-    /// Counts of what must have arrived.
+    /// Expected counts.
     pub expected: ExpectedCounts,
-    /// Instead of a setup and synced writes: what the guest runs and checks by itself, see
-    /// `script/policy.sh`. It needs plumb. Empty for most.
+    /// Program that the guest runs instead of a setup and synced writes, and that checks by itself (see
+    /// `script/policy.sh`). It needs plumb. Usually empty.
     pub program: String,
 }
 
 impl Default for Scenario {
-    /// Returns the values that most scenarios have: a file system on `/mnt/t`.
+    /// Returns the values of most scenarios: a file system on `/mnt/t`.
     fn default() -> Self {
         Self {
             name: String::new(),
@@ -68,7 +68,7 @@ impl Default for Scenario {
 }
 
 impl Scenario {
-    /// Returns true if plumb must serve drives for it.
+    /// Returns true if plumb must serve drives for the scenario.
     pub(crate) fn needs_plumb(&self) -> bool {
         self.has_program() || self.disks.iter().any(Disk::is_simulated)
     }
@@ -83,30 +83,30 @@ impl Scenario {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Group {
-    /// Names the boot, its log and its temporary files.
+    /// Name of the boot, its log and its temporary files.
     #[serde(skip)]
     pub name: &'static str,
-    /// Text with which each setup begins.
+    /// Common beginning of each setup.
     #[serde(default)]
     prelude: String,
-    /// Run in this order.
+    /// Scenarios in the order in which they run.
     #[serde(rename = "scenario")]
     pub scenarios: Vec<Scenario>,
 }
 
 impl Group {
-    /// Reads the scenarios of a boot.
+    /// Reads the built-in scenarios of a boot.
     ///
     /// # Panics
-    /// If the text, which is built in, is not a group: every test of the scenarios reads them all.
+    /// If the text is not a group. Every test of the scenarios reads all of them.
     pub(crate) fn read(name: &'static str, text: &str) -> Self {
         Self::parse(name, text).unwrap_or_else(|error| panic!("{name}.toml: {error}"))
     }
 
-    /// Reads the scenarios of a boot from a text that may be anything.
+    /// Reads the scenarios of a boot from any text.
     ///
     /// # Errors
-    /// When the text is not a group.
+    /// If the text is not a group.
     pub(crate) fn parse(name: &'static str, text: &str) -> Result<Self, toml::de::Error> {
         let mut group: Self = toml::from_str(text)?;
         group.name = name;

@@ -1,9 +1,9 @@
-//! Simulated drives for guests: `plumb drive serve` outside the guest, over NBD, whose own counters are the
+//! Simulated drives for guests: `plumb drive serve` outside the guest, over NBD, with its own counters as the
 //! oracle.
 //!
-//! The drive is reached in one of two ways: QEMU's NBD client makes it a virtio disk, or the guest's own
-//! nbd-client does, through QEMU's user network, of which one address leads to the drive's unix socket and
-//! nothing else anywhere.
+//! The drive is attached in one of two ways: QEMU's NBD client makes it a virtio disk, or the guest's own
+//! nbd-client uses it through QEMU's user network, in which one address leads to the drive's unix socket, and
+//! no other address leads anywhere.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use super::qmp::{DriveCounters, Sample};
 use crate::process;
 use crate::running::RunningProcess;
 
-/// Model of a disk that names none: it has a volatile cache and native FUA.
+/// Default model of a disk: it has a volatile cache and native FUA.
 const MODEL: &str = "consumer-nvme-ssd";
 
 /// Served drive. Dropping it ends its process.
@@ -26,28 +26,28 @@ pub(crate) struct SimulatedDrive {
     name: String,
     plumb: PathBuf,
     _server: RunningProcess,
-    /// The last that a program in the guest has promised to be durable on it; 0 before the first. It outlives
-    /// the guest.
+    /// Last acknowledgement of a program in the guest about this drive; 0 before the first. It outlives the
+    /// guest.
     pub(crate) acknowledged: Cell<u64>,
 }
 
-/// Returns the drive of that disk.
+/// Returns the drive of a disk.
 ///
 /// # Errors
-/// When no such disk is simulated.
+/// If the disk is not simulated.
 pub(crate) fn find<'a>(drives: &'a [SimulatedDrive], disk: &str) -> Result<&'a SimulatedDrive> {
     drives.iter().find(|drive| drive.disk == disk).with_context(|| format!("{disk} is not a simulated drive"))
 }
 
-/// Returns where the socket of a disk is.
+/// Returns the path of the socket of a disk.
 pub(crate) fn socket(directory: &Path, disk: &Disk) -> PathBuf {
     directory.join(format!("{}.nbd", disk.name))
 }
 
-/// Serves those of `disks` that are simulated, in `directory`.
+/// Serves the simulated drives among `disks` in `directory`.
 ///
 /// # Errors
-/// When one cannot be served.
+/// If one cannot be served.
 pub(crate) fn serve(plumb: &Path, disks: &[Disk], directory: &Path) -> Result<Vec<SimulatedDrive>> {
     let simulated = disks.iter().filter(|disk| disk.is_simulated());
     simulated.map(|disk| SimulatedDrive::serve(plumb, disk, &socket(directory, disk))).collect()
@@ -59,7 +59,7 @@ impl SimulatedDrive {
         let mut command = Command::new(plumb);
         command.args(["drive", "serve", disk.model.as_deref().unwrap_or(MODEL), "--json", "--name", &name]);
         command.arg("--nbd").arg(socket).arg(format!("--size={}M", Disk::SIZE_MIB));
-        // SIGTERM ends it, so that it takes its sockets away.
+        // SIGTERM ends the server, so that it removes its sockets.
         let (server, _) = RunningProcess::announced(&mut command)?;
         let (disk, plumb) = (disk.name.clone(), plumb.to_owned());
         Ok(Self { disk, name, plumb, _server: server, acknowledged: Cell::new(0) })
@@ -70,20 +70,20 @@ impl SimulatedDrive {
         process::document(command.args(["drive", order, "--json", &self.name]).args(arguments))
     }
 
-    /// Has it lose its power when this says, in words of `plumb drive cut`; what was acknowledged before is
-    /// settled.
+    /// Cuts the power at the moment `when`, in the syntax of `plumb drive cut`. Acknowledgements before that
+    /// are settled.
     ///
     /// # Errors
-    /// When it refuses.
+    /// If the drive refuses.
     pub(crate) fn cut(&self, when: &str) -> Result<()> {
         self.acknowledged.set(0);
         self.order("cut", &when.split(' ').collect::<Vec<_>>()).map(drop)
     }
 
-    /// Gives it power, if it has none.
+    /// Restores the power, if it is off.
     ///
     /// # Errors
-    /// When it does not answer.
+    /// If the drive does not answer.
     pub(crate) fn power_on(&self) -> Result<()> {
         if self.order("status", &[])?["power"] == true {
             return Ok(());
@@ -103,10 +103,10 @@ impl SimulatedDrive {
     }
 }
 
-/// Adds what the simulated drives count; for a drive that QEMU has too, in place of what QEMU counts.
+/// Adds the counters of the simulated drives, which replace those of QEMU for a drive that it has as well.
 ///
 /// # Errors
-/// When a drive does not answer.
+/// If a drive does not answer.
 pub(crate) fn complete(sample: &mut Sample, drives: &[SimulatedDrive]) -> Result<()> {
     for drive in drives {
         sample.insert(drive.disk.to_owned(), drive.counters()?);

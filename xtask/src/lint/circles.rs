@@ -1,10 +1,10 @@
-//! Circles of files inside a crate: a file of one cannot be understood, tested or moved without all the
+//! Cycles of files within a crate: a file in one cannot be understood, tested or moved without all the
 //! others.
 //!
-//! An arrow leads from a file to each other file whose item it names by a path, in a `use` or in code; a name
-//! that a module only re-exports leads to the file that defines it. Tests are left out, and so are the
+//! An arrow leads from a file to each other file whose item it names by a path, in a `use` or in code. A name
+//! that a module only re-exports leads to the file that defines it. Tests are excluded, and so are the
 //! arguments of macros, which are not parsed. Two files that use each other, such as a module and its only
-//! child, are no circle here.
+//! child, do not count as a cycle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,7 +17,7 @@ use syn::{Attribute, Item, ItemMod, ItemUse, UseTree, Visibility};
 use super::offence::Offence;
 use crate::workspace::tracked;
 
-/// Finds the files of each crate that lie in circles of more than two.
+/// Finds the files of each crate in cycles of more than two.
 pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     let mut crates: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
     for name in tracked(root, &[".rs"])? {
@@ -38,14 +38,14 @@ pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     Ok(offences)
 }
 
-/// A module by the names that lead to it from the root of its crate.
+/// Module, as the list of names from the root of its crate.
 type Module = Vec<String>;
 
-/// A file in a circle, and the files of the circle that it uses.
+/// File in a cycle, and the files of the cycle that it uses.
 type Member = (String, Vec<String>);
 
-/// Returns the circles of more than two files, each in alphabetical order. Files are given by their path
-/// below `src` and their text.
+/// Returns the cycles of more than two files, each in alphabetical order. Files are given by their path below
+/// `src` and their text.
 ///
 /// # Errors
 /// If a file is not Rust.
@@ -80,7 +80,7 @@ fn circles(files: &[(String, String)]) -> Result<Vec<Vec<Member>>> {
     Ok(groups.map(members).collect())
 }
 
-/// Returns the module that a file below `src` holds.
+/// Returns the module in a file below `src`.
 fn module_of(file: &str) -> Module {
     let path = file.trim_end_matches(".rs");
     let mut module: Module = path.split('/').map(str::to_owned).collect();
@@ -90,16 +90,16 @@ fn module_of(file: &str) -> Module {
     module
 }
 
-/// The modules of a crate, and the names that they pass on.
+/// Modules of a crate, and the names that they re-export.
 #[derive(Default)]
 struct CrateMap {
     files: BTreeMap<Module, String>,
-    /// Path that a re-exported name stands for, by module and name; globs are below `*`.
+    /// Paths of re-exported names, by module and name; globs are below `*`.
     reexports: BTreeMap<(Module, String), Vec<Vec<String>>>,
 }
 
 impl CrateMap {
-    /// Returns the file of a module, or of the closest module around it that has one.
+    /// Returns the file of a module, or of the innermost enclosing module that has one.
     fn file(&self, module: &[String]) -> Option<&str> {
         (0..=module.len()).rev().find_map(|length| self.files.get(&module[..length])).map(String::as_str)
     }
@@ -116,7 +116,7 @@ impl CrateMap {
         }
     }
 
-    /// Returns the module that a path begins from, and how many of its segments that took. None for other
+    /// Returns the module at which a path begins, and the number of segments that this took; `None` for other
     /// crates.
     fn start(&self, module: &[String], path: &[String]) -> Option<(Module, usize)> {
         let supers = path.iter().take_while(|name| *name == "super").count();
@@ -134,7 +134,7 @@ impl CrateMap {
         }
     }
 
-    /// Returns the file that defines what `path` names when it stands in `module`.
+    /// Returns the file that defines the item `path` used in `module`.
     fn defining_file(&self, module: &[String], path: &[String], depth: usize) -> Option<&str> {
         let (mut at, taken) = self.start(module, path)?;
         for (index, name) in path.iter().enumerate().skip(taken) {
@@ -143,7 +143,7 @@ impl CrateMap {
                 at = below;
                 continue;
             }
-            // A name may be re-exported through several modules, never in a circle; eight are plenty.
+            // A name may be re-exported through several modules, but not in a cycle; eight steps are enough.
             let named = self.reexports.get(&(at.clone(), name.clone())).filter(|_| depth < 8);
             let passed_on = named.into_iter().flatten().find_map(|target| {
                 let rest = [&target[..], &path[index + 1..]].concat();
@@ -155,7 +155,7 @@ impl CrateMap {
     }
 }
 
-/// Returns every path of a `use`, with the name that it is known by afterwards.
+/// Returns every path of a `use`, with the name that it introduces.
 fn paths_of(tree: &UseTree) -> Vec<(Vec<String>, String)> {
     fn walk(tree: &UseTree, before: &[String], paths: &mut Vec<(Vec<String>, String)>) {
         let joined = |name: String| [before, &[name]].concat();
@@ -175,7 +175,7 @@ fn paths_of(tree: &UseTree) -> Vec<(Vec<String>, String)> {
     paths
 }
 
-/// Collects the paths that a file names, each with the module in which it stands.
+/// Collects the paths in a file, each with the module in which it occurs.
 struct NamedPaths<'a> {
     module: Module,
     paths: Vec<(Module, Vec<String>)>,
@@ -211,7 +211,7 @@ impl<'ast> Visit<'ast> for NamedPaths<'_> {
         }
         let reexports = !matches!(item.vis, Visibility::Inherited);
         for (path, _) in paths_of(&item.tree) {
-            // A module that only passes a name of its child on does not use it.
+            // A module that only re-exports a name of its child does not use it.
             let is_child = reexports
                 && path.first().is_some_and(|first| {
                     self.crate_map
@@ -224,7 +224,7 @@ impl<'ast> Visit<'ast> for NamedPaths<'_> {
         }
     }
 
-    /// A visibility names a module and uses nothing of it.
+    /// A visibility names a module but does not use it.
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
@@ -236,8 +236,7 @@ impl<'ast> Visit<'ast> for NamedPaths<'_> {
     }
 }
 
-/// Returns the groups of files each of which leads to all others of its group (strongly connected
-/// components).
+/// Returns the groups of files that all reach each other (strongly connected components).
 fn strongly_connected(arrows: &BTreeMap<&str, BTreeSet<&str>>) -> Vec<Vec<String>> {
     let reached = |from: &str| {
         let mut seen = BTreeSet::new();

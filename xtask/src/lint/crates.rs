@@ -1,5 +1,5 @@
-//! The table of crates in docs/ARCHITECTURE.md is true: each crate uses the crates named there, no others,
-//! and all of those stand above it. Its tests may use more, which have a column of their own.
+//! Check of the table of crates in docs/ARCHITECTURE.md: each crate uses exactly the crates named there, and
+//! all of those are above it in the table. The additional crates of its tests have their own column.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,13 +15,13 @@ const DOCUMENT: &str = "docs/ARCHITECTURE.md";
 /// The first line of the table.
 const HEAD: &str = "| Crate | Its room | Uses | Its tests use too |";
 
-/// More than these, beside the crate that only tests use, are too many to keep in mind.
+/// Maximum number of crates, not counting the crate that only tests use; more are too many to keep in mind.
 const CRATES_MAX: usize = 26;
 
 /// The crate that only tests use.
 const TESTKIT: &str = "testkit";
 
-/// A crate of ours and the crates of ours that it uses.
+/// Crate of the workspace, and the workspace crates that it uses.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Row {
     name: String,
@@ -29,7 +29,7 @@ struct Row {
     tests_use: BTreeSet<String>,
 }
 
-/// Reads the workspace's own dependencies from cargo and holds them against the table.
+/// Reads the workspace's own dependencies from cargo and compares them with the table.
 pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     let document = fs::read_to_string(root.join(DOCUMENT)).context(DOCUMENT)?;
     judge(&document, &crate::workspace::cargo_metadata(root, &["--no-deps"])?)
@@ -70,7 +70,7 @@ fn judge(document: &str, metadata: &Value) -> Result<Vec<Offence>> {
     Ok(found)
 }
 
-/// Returns what a row says of its crate.
+/// Returns the content of a row.
 fn said(row: &Row) -> String {
     let list = |names: &BTreeSet<String>| match names.len() {
         0 => "nothing".to_owned(),
@@ -98,7 +98,7 @@ fn quoted(cell: &str) -> BTreeSet<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// Returns the crates under crates/, with what cargo says of them.
+/// Returns the crates under crates/, according to cargo.
 fn rows_of(metadata: &Value) -> Result<Vec<Row>> {
     let packages = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
     let is_crate = |name: &Value| name != "xtask" && name != "plumb-examples";
@@ -117,7 +117,7 @@ fn row_of(package: &Value) -> Row {
         let column = if dependency["kind"] == "dev" { &mut row.tests_use } else { &mut row.uses };
         column.insert(short(used).to_owned());
     }
-    // A crate that is used anyway is named again among the tests' only for a feature of it.
+    // A crate that is used anyway is listed again for tests only because of a feature.
     let uses = &row.uses;
     row.tests_use.retain(|used| !uses.contains(used));
     row

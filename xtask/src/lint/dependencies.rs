@@ -1,4 +1,4 @@
-//! Every outside dependency has its line in docs/DEPENDENCIES.md, and every line a dependency.
+//! Check that every external dependency has its line in docs/DEPENDENCIES.md, and every line its dependency.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use super::offence::Offence;
 
 const DOCUMENT: &str = "docs/DEPENDENCIES.md";
 
-/// Holds the workspace's manifest against the document.
+/// Compares the workspace's manifest with the document.
 pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     let manifest = fs::read_to_string(root.join("Cargo.toml")).context("Cargo.toml")?;
     let document = fs::read_to_string(root.join(DOCUMENT)).context(DOCUMENT)?;

@@ -1,5 +1,5 @@
-//! The whole tree of dependencies, as cargo resolves it: licences, crates that are not wanted, crates that
-//! are there in two versions, and where crates come from.
+//! Whole tree of dependencies as cargo resolves it: licences, banned crates, crates in two versions, and
+//! sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -25,14 +25,14 @@ const LICENCES: [&str; 9] = [
     "Zlib",
 ];
 
-/// Crates that must not be in the tree, with the reason.
+/// Crates that must not occur in the tree, with the reason.
 const BANNED: [(&str, &str); 3] = [
     ("openssl-sys", "no C library beneath the binary"),
     ("tokio", "no async runtime without a measured need"),
     ("async-std", "no async runtime without a measured need"),
 ];
 
-/// Crates that are in the tree in two versions, because two libraries that we use ask for different ones.
+/// Crates that occur in two versions, because two libraries need different ones.
 const DOUBLES: [&str; 5] = ["base64", "getrandom", "nom", "signal-hook", "syn"];
 
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
@@ -48,7 +48,7 @@ struct Package {
     name: String,
     version: String,
     license: Option<String>,
-    /// None for a crate of the workspace.
+    /// Source; `None` for a crate of the workspace.
     source: Option<String>,
     dependencies: Vec<Dependency>,
 }
@@ -94,7 +94,7 @@ fn judge(packages: &BTreeSet<Package>) -> Vec<Offence> {
     found
 }
 
-/// Returns what is wrong with one crate.
+/// Returns the offences of one crate.
 fn offences_of(package: &Package) -> Vec<String> {
     let mut found = Vec::new();
     if let Some((_, reason)) = BANNED.iter().find(|(banned, _)| *banned == package.name) {
@@ -118,8 +118,8 @@ fn offences_of(package: &Package) -> Vec<String> {
     found
 }
 
-/// Returns true if an SPDX expression can be met with the allowed licences alone: AND binds closer than OR,
-/// and the older `/` means OR. Parentheses are taken from the inside out.
+/// Returns true if an SPDX expression can be met with the allowed licences alone. AND binds closer than OR,
+/// and the older `/` means OR. Parentheses are evaluated from the inside out.
 fn is_allowed(expression: &str) -> bool {
     const YES: &str = "MIT";
     const NO: &str = "none";

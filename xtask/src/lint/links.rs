@@ -1,4 +1,4 @@
-//! Links between documents: the file must be there, and the heading in it too.
+//! Check of links between documents: the file must exist, and the heading in it.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::offence::Offence;
 use crate::workspace::tracked;
 
-/// Follows every relative link of every Markdown file.
+/// Checks every relative link of every Markdown file.
 pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     let mut found = Vec::new();
     for name in tracked(root, &[".md"])? {
@@ -38,7 +38,7 @@ fn links(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// Returns why a link leads nowhere, if it does.
+/// Returns the reason why a link is broken; `None` if it is not.
 fn broken(directory: &Path, own_text: &str, link: &str) -> Option<String> {
     let (file, heading) = link.split_once('#').map_or((link, None), |(file, heading)| (file, Some(heading)));
     let text = if file.is_empty() {

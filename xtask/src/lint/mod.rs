@@ -1,4 +1,4 @@
-//! `cargo xtask lint`: everything about the sources that a machine can judge.
+//! `cargo xtask lint`: all automatic checks of the sources.
 
 mod circles;
 mod crates;
@@ -19,15 +19,16 @@ use offence::Offence;
 
 use crate::{process, workspace};
 
-/// Runs every check, also after one has failed, and says which did.
+/// Runs every check, even after a failure, and reports the failed ones.
 pub(crate) fn main() -> Result<ExitCode> {
     let root = workspace::root()?;
     let passed = run(&root, CHECKS) & run(&root, &[("clippy", clippy), ("documentation", documentation)]);
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs every check that compiles nothing, for the tests: these are compiled by clippy, and documentation
-/// takes another compilation of all dependencies, minutes on a fresh machine. Returns true if all passed.
+/// Runs the checks that do not compile, for `cargo xtask test`, which compiles with clippy anyway. Building
+/// the documentation compiles all dependencies once more, which takes minutes on a fresh machine. Returns
+/// true if all passed.
 pub(crate) fn passes_without_compiling(root: &Path) -> bool {
     run(root, CHECKS)
 }
@@ -47,10 +48,10 @@ fn run(root: &Path, checks: &[(&str, Check)]) -> bool {
     failed.is_empty()
 }
 
-/// A check of the tree at a root.
+/// Check of the tree at a root directory.
 type Check = fn(&Path) -> Result<()>;
 
-/// The checks but for clippy, which has to compile.
+/// All checks except clippy, which has to compile.
 const CHECKS: &[(&str, Check)] = &[
     ("format", |root| cargo(root, &["fmt", "--all", "--check"])),
     ("sources", |root| judge(&sources::offences(root)?)),
@@ -64,7 +65,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("licences, bans and doubles", |root| judge(&licences::offences(root)?)),
 ];
 
-/// Fails if there is any offence, after printing each on a line of its own.
+/// Fails if there is any offence, after printing each on its own line.
 fn judge(offences: &[Offence]) -> Result<()> {
     for Offence { place, what } in offences {
         eprintln!("  {place}: {what}");
@@ -78,7 +79,7 @@ fn clippy(root: &Path) -> Result<()> {
     cargo(root, &[&["clippy"], &what[..]].concat())
 }
 
-/// Builds the documentation, in which every link must lead somewhere.
+/// Builds the documentation, in which every link must resolve.
 fn documentation(root: &Path) -> Result<()> {
     let mut cargo = Command::new("cargo");
     cargo.args(["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"]);

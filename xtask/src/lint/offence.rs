@@ -1,6 +1,6 @@
-//! The result of a check of the sources.
+//! Result of a check of the sources.
 
-/// A rule that the sources break: where, and what is wrong.
+/// Violation of a rule: its place, and its description.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Offence {
     pub(super) place: String,

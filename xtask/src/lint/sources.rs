@@ -1,4 +1,4 @@
-//! Rules on the text of the sources that neither the compiler nor clippy knows.
+//! Rules on the text of the sources that neither the compiler nor clippy checks.
 
 use std::fs;
 use std::path::Path;
@@ -8,17 +8,18 @@ use anyhow::{Context, Result};
 use super::offence::Offence;
 use crate::workspace::tracked;
 
-/// Where unsafe code may live: the crate that talks to the kernel, the aligned buffers, and exports.
+/// Places where unsafe code is permitted: the crate that talks to the kernel, the aligned buffers, and
+/// exports.
 const UNSAFE_HOMES: [&str; 3] = ["crates/linux/", "crates/block/src/buffer.rs", "crates/serve/"];
 
-/// Where the clocks of the machine may be read: in the clocks that are passed in, and for the time that is
-/// written into an inode.
+/// Places where the clocks of the machine may be read: the clocks that are passed in, and the time written
+/// into an inode.
 const CLOCK_HOMES: [&str; 2] = ["crates/block/src/clock.rs", "crates/prove/src/trace/writeback.rs"];
 
 /// Reads every Rust source of the tree and judges it.
 pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     let mut found = Vec::new();
-    // This file is full of the words that it looks for.
+    // This file contains all the words that it searches for.
     let own = |name: &String| name.ends_with("lint/sources.rs");
     for name in tracked(root, &[".rs"])?.into_iter().filter(|name| !own(name)) {
         let text = fs::read_to_string(root.join(&name)).with_context(|| name.clone())?;
@@ -48,7 +49,7 @@ fn judge(name: &str, text: &str) -> Vec<Offence> {
     found
 }
 
-/// Returns what is wrong with one line, if anything.
+/// Returns the offence of one line, if there is one.
 fn offence_of_line(name: &str, line: &str) -> Option<&'static str> {
     let code = line.split("//").next().unwrap_or(line);
     if code.contains("unsafe ") && !UNSAFE_HOMES.iter().any(|home| name.starts_with(home)) {
@@ -73,38 +74,38 @@ fn offence_of_line(name: &str, line: &str) -> Option<&'static str> {
     None
 }
 
-/// Returns whether a source holds tests alone.
+/// Returns true if a source contains only tests.
 fn is_test(name: &str) -> bool {
     name.contains("tests/") || name.ends_with("tests.rs")
 }
 
-/// Returns whether a source is part of a crate, and not of its tests or benchmarks.
+/// Returns true if a source is part of a crate, outside its tests and benchmarks.
 fn is_production(name: &str) -> bool {
     name.starts_with("crates/") && name.contains("/src/") && !is_test(name)
 }
 
-/// Counts the parameters of functions in `text`, before its tests, that are tuples: `(a, b): (A, B)` or
-/// `a: (A, B)`.
+/// Counts the parameters of functions in `text`, before its tests, that are tuples:
+/// `(a, b): (A, B)` or `a: (A, B)`.
 fn tuple_parameters(text: &str) -> usize {
     let before_tests = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(text);
     let lines: Vec<&str> = before_tests.lines().map(|line| line.split("//").next().unwrap_or(line)).collect();
-    // An arrow closes no bracket.
+    // An arrow is not a closing bracket.
     let code = lines.join("\n").replace("->", "  ");
     let functions = code.match_indices("fn ").filter(|(at, _)| !code[..*at].ends_with(char::is_alphanumeric));
     functions.map(|(at, _)| parameters(&code[at..]).iter().filter(|one| is_tuple(one)).count()).sum()
 }
 
-/// Returns whether a parameter is a tuple, or a reference to one.
+/// Returns true if a parameter is a tuple, or a reference to one.
 fn is_tuple(parameter: &str) -> bool {
     let Some((_, kind)) = parameter.rsplit_once(": ") else { return false };
     let kind = kind.trim_start_matches('&').trim_start_matches("mut ");
     kind.starts_with('(') && kind.contains(',') && !kind.starts_with("(impl ") && !kind.starts_with("(dyn ")
 }
 
-/// Returns the parameters of the function that `code` begins with, which may have generic ones before.
+/// Returns the parameters of the function at the start of `code`, which may have generic parameters.
 fn parameters(code: &str) -> Vec<&str> {
     let mut found = Vec::new();
-    // Where the parameter begins, once the list has.
+    // Start of the current parameter, within the list.
     let mut begins = None;
     let mut depth = 0;
     for (at, letter) in code.char_indices() {
@@ -127,7 +128,7 @@ fn parameters(code: &str) -> Vec<&str> {
     found
 }
 
-/// Returns true if a line calls a flush or sync and throws its answer away.
+/// Returns true if a line calls a flush or sync and ignores the result.
 fn drops_a_flush(code: &str) -> bool {
     let syncs = ["sync_data(", "sync_all(", "fsync(", "fdatasync(", "syncfs(", ".flush("];
     let Some(call) = syncs.iter().find_map(|call| code.find(call)) else { return false };

@@ -1,5 +1,5 @@
-//! Every test is run: the tests of a crate from outside are one program, whose `tests/main.rs` names each
-//! file beside it.
+//! Check that every test runs: the integration tests of a crate are one program, whose `tests/main.rs` names
+//! each file next to it.
 
 use std::fs;
 use std::path::Path;
@@ -9,12 +9,12 @@ use anyhow::Result;
 use super::offence::Offence;
 use crate::workspace::tracked;
 
-/// Looks at the tests directory of every crate.
+/// Checks the tests directory of every crate.
 pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     let mut found = Vec::new();
     for name in tracked(root, &[".rs"])? {
         if let Some((crate_tests, module)) = module_of(&name) {
-            // Without one each file is a program of its own, which cargo finds.
+            // Without main.rs each file is a program of its own, which cargo finds.
             let main = fs::read_to_string(root.join(format!("{crate_tests}/main.rs")));
             let is_named = |main: String| names(&main, module) || is_in_library(root, crate_tests, module);
             if main.is_ok_and(|main| !is_named(main)) {
@@ -28,7 +28,7 @@ pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     Ok(found)
 }
 
-/// The tests directory and the module that a file directly in it stands for: `crates/X/tests/NAME.rs` or
+/// Returns the tests directory and the module of a file directly in it: `crates/X/tests/NAME.rs` or
 /// `.../NAME/mod.rs`.
 fn module_of(name: &str) -> Option<(&str, &str)> {
     let at = name.find("/tests/")? + "/tests".len();
@@ -38,14 +38,14 @@ fn module_of(name: &str) -> Option<(&str, &str)> {
         .then_some((directory, module))
 }
 
-/// Returns true if the crate itself includes a module of its tests, for the tests of others too.
+/// Returns true if the crate's library includes a module of its tests, to share it with other tests.
 fn is_in_library(root: &Path, crate_tests: &str, module: &str) -> bool {
     let library = crate_tests.strip_suffix("tests").map(|of| root.join(of).join("src/lib.rs"));
     let text = library.and_then(|library| fs::read_to_string(library).ok()).unwrap_or_default();
     text.contains(&format!("#[path = \"../tests/{module}/mod.rs\"]"))
 }
 
-/// Returns true if the root of a program declares a module.
+/// Returns true if the root of a program declares the module.
 fn names(main: &str, module: &str) -> bool {
     main.lines().any(|line| line.strip_suffix(';').and_then(|line| line.strip_prefix("mod ")) == Some(module))
 }

@@ -1,6 +1,6 @@
-//! Words that were given up stay away: those of the table "Words not used" at the end of docs/GLOSSARY.md,
-//! looked for as whole identifiers or phrases in the sources of the crates, which hold the help and the
-//! messages too, and in the documents.
+//! Check that abandoned words stay away: those of the table "Words not used" at the end of docs/GLOSSARY.md,
+//! searched as whole identifiers or phrases in the sources of the crates, including help and messages, and in
+//! the documents.
 
 use std::fs;
 use std::path::Path;
@@ -12,16 +12,16 @@ use crate::workspace::tracked;
 
 const DOCUMENT: &str = "docs/GLOSSARY.md";
 
-/// The heading above the table, which is the last thing in the document.
+/// Heading above the table, which is the last part of the document.
 const HEADING: &str = "\n## Words not used\n";
 
-/// Documents that quote what was once there.
+/// Documents that quote abandoned words.
 const QUOTING: [&str; 2] = [DOCUMENT, "CHANGELOG.md"];
 
-/// A word and what is said instead.
+/// Abandoned word, and its replacement.
 type Word<'a> = (&'a str, &'a str);
 
-/// Reads the table, and looks for its words.
+/// Reads the table and searches for its words.
 pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     let glossary = fs::read_to_string(root.join(DOCUMENT)).context(DOCUMENT)?;
     let words = table(&glossary);
@@ -58,7 +58,7 @@ fn judge(name: &str, text: &str, words: &[Word<'_>]) -> Vec<Offence> {
     found
 }
 
-/// Returns true if `word` stands in `line` with nothing of an identifier on either side.
+/// Returns true if `word` occurs in `line` without identifier characters on either side.
 fn has_word(line: &str, word: &str) -> bool {
     let of_identifier = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(start, _)| {

@@ -1,8 +1,8 @@
-//! The tests of the workspace, compiled once: by clippy, which is a compiler that says more.
+//! Tests of the workspace, compiled once, by clippy.
 //!
-//! `cargo clippy` checks the crates of the workspace without making code, and `cargo test` then compiles them
-//! all again. Here cargo is told to call clippy's driver in the compiler's place for our own crates, so that
-//! one pass does both. The dependencies are compiled as ever.
+//! `cargo clippy` checks the crates of the workspace without generating code, and `cargo test` then compiles
+//! them all again. Here cargo calls clippy's driver in place of the compiler for the crates of the workspace,
+//! so that one pass does both. The dependencies are compiled as usual.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -13,34 +13,34 @@ use serde_json::Value;
 
 use crate::process;
 
-/// A program of tests.
+/// Test program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TestProgram {
-    /// The crate, and which program of it: `plumb-sim`, `plumb-sim/all`.
+    /// Crate, with the name of the program if it has several: `plumb-sim`, `plumb-sim/all`.
     pub(super) name: String,
-    /// The program.
+    /// Path of the program.
     pub(super) path: PathBuf,
-    /// Where it is started: the directory of its crate.
+    /// Working directory: the directory of its crate.
     pub(super) directory: PathBuf,
 }
 
-/// Products of the build.
+/// Results of the build.
 #[derive(Debug, Default)]
 pub(super) struct Built {
-    /// Everything that holds tests.
+    /// Programs with tests.
     pub(super) programs: Vec<TestProgram>,
-    /// The plumb that the tests start.
+    /// plumb binary that the tests start.
     pub(super) plumb: Option<PathBuf>,
-    /// Number of complaints of clippy and the compiler; the errors have stopped the build.
+    /// Number of warnings of clippy and the compiler; errors have stopped the build.
     pub(super) complaints: usize,
-    /// True if all of it was built.
+    /// True if everything was built.
     pub(super) succeeded: bool,
 }
 
 /// Compiles all tests, and everything that they start.
 ///
 /// # Errors
-/// When cargo cannot be started, or says what cannot be read. What does not compile is counted instead.
+/// If cargo cannot be started, or its output cannot be read. Compile errors are counted instead.
 pub(super) fn build(root: &Path) -> Result<Built> {
     let mut command = cargo(root)?;
     command.args(["build", "--workspace", "--all-targets", "--all-features", "--keep-going"]);
@@ -56,36 +56,36 @@ pub(super) fn build(root: &Path) -> Result<Built> {
     Ok(built)
 }
 
-/// Runs the tests in documentation comments, over what [`build`] has compiled; returns true if all passed.
+/// Runs the tests in documentation comments with the artifacts of [`build`]. Returns true if all passed.
 ///
 /// # Errors
-/// When cargo cannot be started.
+/// If cargo cannot be started.
 pub(super) fn documentation_tests_pass(root: &Path) -> Result<bool> {
     let mut command = cargo(root)?;
     command.args(["test", "--workspace", "--doc", "--all-features", "--quiet"]);
     Ok(command.status().context("starting cargo test")?.success())
 }
 
-/// Returns cargo with the settings with which all tests are compiled.
+/// Returns the cargo command with the settings for all tests.
 fn cargo(root: &Path) -> Result<Command> {
     let mut command = Command::new("cargo");
     command
         .env("RUSTC_WORKSPACE_WRAPPER", clippy_driver()?)
-        // `cargo clippy` hands this variable to its driver in the same way.
+        // `cargo clippy` passes this variable to its driver in the same way.
         .env("CLIPPY_ARGS", "")
-        // Incremental data, which would make the next build faster, is more than half of the output: 2.1 of
-        // 4.0 GB.
+        // Incremental data, which would speed up the next build, is more than half of the output: 2.1 of 4.0
+        // GB.
         .env("CARGO_INCREMENTAL", "0")
-        // Pieces of a crate compile the same generic code: of 4 in place of 16 a crate compiles in two thirds
-        // of the time. A developer's crates keep many, of which few compile anew.
+        // Codegen units compile the same generic code repeatedly: with 4 instead of 16 a crate compiles in
+        // two thirds of the time. Incremental builds of developers profit from many.
         .env("CARGO_PROFILE_DEV_CODEGEN_UNITS", "4")
-        // A failed test names its line without it.
+        // A failed test prints its line without debug information.
         .env("CARGO_PROFILE_DEV_DEBUG", "none")
         .current_dir(root);
     Ok(command)
 }
 
-/// Returns the driver beside the compiler of this toolchain.
+/// Returns the driver next to the compiler of this toolchain.
 fn clippy_driver() -> Result<PathBuf> {
     let sysroot = process::text(Command::new("rustc").args(["--print", "sysroot"]))?;
     let driver = Path::new(sysroot.trim()).join("bin/clippy-driver");
@@ -94,7 +94,7 @@ fn clippy_driver() -> Result<PathBuf> {
 }
 
 impl Built {
-    /// Takes in what cargo says of a compilation, a line of JSON each.
+    /// Handles a message of cargo about the compilation, a line of JSON.
     fn hear(&mut self, message: &Value) {
         if message["reason"] == "compiler-artifact" {
             let target = &message["target"];
@@ -113,12 +113,12 @@ impl Built {
     }
 }
 
-/// Returns true if a target is of that kind, by cargo's word.
+/// Returns true if cargo reports this kind for a target.
 fn is_of_kind(target: &Value, kind: &str) -> bool {
     target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|known| known == kind))
 }
 
-/// Returns the program that an artifact is; examples hold no tests.
+/// Returns the test program of an artifact; `None` for examples, which have no tests.
 fn program(artifact: &Value) -> Option<TestProgram> {
     let target = &artifact["target"];
     let path = artifact["executable"].as_str()?.into();

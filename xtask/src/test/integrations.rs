@@ -1,5 +1,5 @@
-//! The tests of `integrations/`, which are Python like most of what they test. They skip what needs a program
-//! that is missing.
+//! Tests of `integrations/`, in Python like most of their subjects. They skip parts whose programs are
+//! missing.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,10 +9,10 @@ use anyhow::Result;
 use crate::process;
 use crate::tally::Tally;
 
-/// Runs them with this plumb.
+/// Runs the tests with this plumb.
 ///
 /// # Errors
-/// When Python cannot be started.
+/// If Python cannot be started.
 pub(super) fn run(root: &Path, plumb: &Path) -> Result<Tally> {
     let mut command = Command::new("python3");
     command
@@ -28,7 +28,7 @@ pub(super) fn run(root: &Path, plumb: &Path) -> Result<Tally> {
     for line in said.lines().filter(|line| line.contains(" ... skipped ")) {
         println!("skipped integrations {line}");
     }
-    // Tests that were not begun have not been counted.
+    // Tests that never began are not in the tally.
     let failed = tally.failed.max(usize::from(!status.success()));
     Ok(Tally { failed, ..tally })
 }

@@ -1,9 +1,9 @@
-//! `cargo xtask test`: everything that must pass, on a fresh machine, with one command.
+//! `cargo xtask test`: all tests, on a fresh machine, with one command.
 //!
-//! It installs what the tests need (Debian packages, as root, told aloud), then lints, compiles everything
-//! once (`build`), and runs every test of the workspace (`programs`) beside those of `integrations/` and the
-//! guests. It ends with what each of these took, and one line that counts what passed, failed and was
-//! skipped.
+//! It installs the packages that the tests need (as root, with a message), then lints, compiles everything
+//! once (`build`), and runs every test of the workspace (`programs`), those of `integrations/` and the guests
+//! in parallel. It ends with the durations, and one line with the numbers of passed, failed and skipped
+//! tests.
 
 mod build;
 mod integrations;
@@ -23,14 +23,14 @@ use crate::phases::Phases;
 use crate::tally::Tally;
 use crate::{guest, lint, workspace};
 
-/// Programs that the tests use for real, beside what the guests need.
+/// Programs that the tests use, in addition to those of the guests.
 const PROGRAMS: &str = "fio chromium promtool=prometheus losetup=mount mkfs.ext4=e2fsprogs mkfs.xfs=xfsprogs \
     mkfs.btrfs=btrfs-progs mkfs.vfat=dosfstools mkfs.exfat=exfatprogs mkfs.ntfs=ntfs-3g mkfs.f2fs=f2fs-tools \
     mkfs.jfs=jfsutils mkfs.nilfs2=nilfs-tools mkfs.reiserfs=reiserfsprogs mkfs.erofs=erofs-utils sfdisk=fdisk strace \
     python3 nbdinfo=libnbd-bin nbdsh=python3-libnbd nbdkit qemu-nbd=qemu-utils certtool=gnutls-bin setpriv=util-linux psql=postgresql \
     ansible-playbook=ansible-core sshd=openssh-server ssh=openssh-client jsonschema=python3-jsonschema shellcheck systemd-analyze=systemd kubectl=kubernetes-client";
 
-/// Runs all of it, also after a failure, so that one run shows everything.
+/// Runs everything, even after a failure, so that one run shows all failures.
 pub(crate) fn main() -> Result<ExitCode> {
     let began = Instant::now();
     let root = workspace::root()?;
@@ -59,10 +59,10 @@ pub(crate) fn main() -> Result<ExitCode> {
     Ok(if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Installs what the tests need, and lints; returns true if lint has passed.
+/// Installs the packages that the tests need, and lints. Returns true if lint passed.
 ///
 /// # Errors
-/// When packages cannot be installed.
+/// If packages cannot be installed.
 fn prepare(root: &Path, phases: &mut Phases) -> Result<bool> {
     let needed: Vec<Program> = packages::programs(PROGRAMS).chain(guest::programs()).collect();
     if let Outcome::Unavailable(reason) = phases.time("packages", || packages::ensure_installed(&needed))? {
@@ -71,11 +71,11 @@ fn prepare(root: &Path, phases: &mut Phases) -> Result<bool> {
     Ok(phases.time("lint", || lint::passes_without_compiling(root)))
 }
 
-/// Runs the programs of tests, those of `integrations/` and the guests at the same time: each of them waits
-/// for others at times, and the processors are never without work.
+/// Runs the test programs, those of `integrations/` and the guests in parallel, since each of them waits at
+/// times.
 ///
 /// # Errors
-/// When one of them cannot be run at all.
+/// If one of them cannot be run at all.
 fn run_side_by_side(root: &Path, built: &Built) -> Result<Vec<ProgramResult>> {
     let integrations = || match &built.plumb {
         Some(plumb) => integrations::run(root, plumb),
@@ -102,8 +102,8 @@ fn timed(name: &str, run: impl FnOnce() -> Result<Tally>) -> Result<ProgramResul
     Ok(ProgramResult { name: name.to_owned(), tally, taken: began.elapsed(), failures: String::new() })
 }
 
-/// Returns the plumb of the tests for the guests, without its symbols, since all of it is unpacked at each
-/// boot; and the directory that holds it. None if it could not be made.
+/// Returns a copy of plumb for the guests, without its symbols to unpack faster at each boot, and the
+/// directory that holds it; `None` if it could not be made.
 fn plumb_of_guests(built: &Built) -> Result<Option<(PathBuf, TempDir)>> {
     let Some(plumb) = &built.plumb else { return Ok(None) };
     let directory = tempfile::tempdir().context("making a directory for the plumb of the guests")?;

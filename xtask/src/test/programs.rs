@@ -1,5 +1,5 @@
-//! Programs of tests, as many at once as there are processors, the longest first. What each prints is kept
-//! until it has ended, and shown if a test failed.
+//! Test programs, run in parallel on all processors, the longest first. The output of each is stored until it
+//! has ended, and printed if a test failed.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -16,11 +16,11 @@ use super::build::TestProgram;
 use crate::tally::Tally;
 use crate::{packages, process};
 
-/// The variable by which tests say what they skipped; `plumb_testkit::SKIPPED`.
+/// Variable with the file to which tests write their skips; `plumb_testkit::SKIPPED`.
 const SKIPPED: &str = "PLUMB_SKIPPED";
 
-/// Programs that take long, the longest first: they are started before the others, so that none is left over
-/// at the end.
+/// Programs with long durations, the longest first. They start before the others, so that none runs alone at
+/// the end.
 const LONGEST: [&str; 6] = [
     "plumb/all",
     "plumb-prove/all",
@@ -30,7 +30,7 @@ const LONGEST: [&str; 6] = [
     "plumb-compare/all",
 ];
 
-/// Program whose tests wait for the programs that they start, twice as long as they compute.
+/// Program whose tests mostly wait for other programs.
 const WAITING: &str = "plumb/all";
 
 /// Result of a program.
@@ -40,16 +40,16 @@ pub(super) struct ProgramResult {
     pub(super) name: String,
     /// Tally of its tests.
     pub(super) tally: Tally,
-    /// From its start to its end.
+    /// Duration.
     pub(super) taken: Duration,
-    /// Account of its failed tests, to be repeated where a reader begins: at the end. Empty if none failed.
+    /// Report of the failed tests, repeated at the end of the output. Empty if none failed.
     pub(super) failures: String,
 }
 
-/// Runs all of them. The answers are in the order in which they ended.
+/// Runs all programs. The results are in the order of their ends.
 ///
 /// # Errors
-/// When one cannot be started.
+/// If one cannot be started.
 pub(super) fn run(mut programs: Vec<TestProgram>) -> Result<Vec<ProgramResult>> {
     let rank = |program: &TestProgram| LONGEST.iter().position(|name| *name == program.name);
     programs.sort_by_key(|program| rank(program).unwrap_or(LONGEST.len()));
@@ -69,9 +69,9 @@ pub(super) fn run(mut programs: Vec<TestProgram>) -> Result<Vec<ProgramResult>> 
     ran.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().collect()
 }
 
-/// Returns the program, as root with a copy of all mounts whose changes reach the copies that are made of it,
-/// as systemd has it. In a container they would not: what one program has mounted while another makes its
-/// copy would stay in use.
+/// Returns the command of the program, as root in its own mount namespace with shared propagation, as systemd
+/// sets it up. Otherwise, in a container, mounts of one program would stay in use by the copy that another
+/// one has made meanwhile.
 fn among_mounts_of_its_own(path: &Path) -> Result<Command> {
     if !packages::is_root()? {
         return Ok(Command::new(path));
@@ -81,7 +81,7 @@ fn among_mounts_of_its_own(path: &Path) -> Result<Command> {
     Ok(command)
 }
 
-/// Returns the number of processors, 1 if it is not known.
+/// Returns the number of processors; 1 if unknown.
 fn processors() -> usize {
     available_parallelism().map_or(1, usize::from)
 }
@@ -93,10 +93,10 @@ fn run_one(program: &TestProgram) -> Result<ProgramResult> {
     let threads = processors() * if name == WAITING { 2 } else { 1 };
     let mut command = among_mounts_of_its_own(path)?;
     command
-        // libtest's own variable.
+        // Variable of libtest.
         .env("RUST_TEST_THREADS", threads.to_string())
         .current_dir(directory)
-        // Cargo sets this variable too; a program that a test starts may look for its files there.
+        // Cargo sets this variable too; a program started by a test may look for its files there.
         .env("CARGO_MANIFEST_DIR", directory)
         .env(SKIPPED, skipped.path());
     let (status, said) = process::run_unless_it_hangs(command)?;
@@ -107,7 +107,7 @@ fn run_one(program: &TestProgram) -> Result<ProgramResult> {
     });
     let mut failures = String::new();
     if !status.success() {
-        // A program that died has not counted its tests.
+        // A program that died has not counted its failed test.
         tally.failed = tally.failed.max(1);
         println!("{name}: {status}\n{said}");
         failures = format!("{name}: {status}\n{}", failures_of(&said));
@@ -126,12 +126,12 @@ fn run_one(program: &TestProgram) -> Result<ProgramResult> {
     Ok(ProgramResult { name: name.clone(), tally, taken, failures })
 }
 
-/// Returns the part of libtest's output that says why tests failed; empty if it does not say.
+/// Returns the part of libtest's output that explains failures; empty without one.
 fn failures_of(said: &str) -> &str {
     said.find("\nfailures:\n").map_or("", |at| &said[at + 1..])
 }
 
-/// Returns the tests of which libtest said that they take long, and not that they have ended.
+/// Returns the tests that libtest reported as slow and not as ended.
 fn unended(said: &str) -> Vec<&str> {
     said.lines()
         .filter_map(|line| line.strip_prefix("test ")?.split_once(" has been running for over "))
@@ -140,7 +140,7 @@ fn unended(said: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Returns the tests that said that they cannot run here, each with its reason.
+/// Returns the tests that reported that they cannot run here, with their reasons.
 fn skips(list: &Path) -> Result<Vec<String>> {
     let text = fs::read_to_string(list).context("reading the list of skipped tests")?;
     Ok(text.lines().map(str::to_owned).collect())

@@ -1,7 +1,7 @@
-//! The scenarios, by the boot that they share.
+//! Scenarios, by the boot that they share.
 //!
-//! One file of data a boot. Within a boot they run in order; a scenario whose state outlives its take-down (a
-//! trap in the kernel's view of a drive) has a drive of its own, the others share a few.
+//! Each boot is a data file. Within a boot they run in order. A scenario whose state outlives its take-down
+//! (a trap in the kernel's view of a drive) has its own drive, the others share a few.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ macro_rules! groups {
     };
 }
 
-/// All boots, the longest first, so that they fill two processors.
+/// All boots, the longest first, so that they occupy two processors.
 pub(crate) static GROUPS: LazyLock<Vec<Group>> = LazyLock::new(|| {
     groups![
         "policy-changes",
@@ -32,11 +32,11 @@ pub(crate) static GROUPS: LazyLock<Vec<Group>> = LazyLock::new(|| {
     ]
 });
 
-/// Group that is measured and not judged: apart from the tests.
+/// Group that is measured instead of judged, separate from the tests.
 pub(crate) static CACHE_SPEED: LazyLock<Group> =
     LazyLock::new(|| Group::read("cache-speed", include_str!("cache-speed.toml")));
 
-/// Returns all of them for people, a line each under the name of their boot.
+/// Returns the list of all scenarios, a line each under the name of their boot.
 pub(crate) fn list() -> String {
     let line = |scenario: &Scenario| format!("\n  {:28} {}", scenario.name, scenario.about);
     let group =
@@ -80,7 +80,7 @@ mod tests {
         }
     }
 
-    /// Two scenarios may share a drive only if they mean the same one; and AHCI has six ports.
+    /// Scenarios may share a drive only if they define it equally; and AHCI has six ports.
     #[test]
     fn shared_drives_are_the_same() {
         for group in &*GROUPS {
