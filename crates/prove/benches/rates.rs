@@ -1,6 +1,6 @@
-//! How fast states are explored and checked, and in how much memory: `cargo xtask bench prove`.
+//! Rates of exploring and checking states, and memory use: `cargo xtask bench prove`.
 //!
-//! The part to measure is the first argument, so that each is measured in a process of its own.
+//! The first argument selects the part, so that each is measured in a separate process.
 
 #![expect(clippy::unwrap_used, reason = "a bench may panic")]
 
@@ -27,7 +27,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 const BLOCK: u64 = 512;
 /// Numbers of workers.
 const WORKERS: [u32; 3] = [1, 2, 4];
-/// Largest number of small trees that are judged.
+/// Maximum number of small trees to judge.
 const STATES: u64 = 20_000;
 /// Number of comparisons with the checker alone.
 const ROUNDS: usize = 9;
@@ -40,13 +40,13 @@ fn main() {
         Some("sqlite") => sqlite(),
         Some("posix") => posix(&CheckBy::Moments(None)),
         Some("posix-check") => posix(&CheckBy::Command("exit 0".to_owned())),
-        // `cargo bench` itself, over all benches there are.
+        // Called by `cargo bench` itself for all benches.
         _ => println!("expected enumeration, memory, mounted, sqlite, posix or posix-check"),
     }
 }
 
-/// Transactions, each of some writes of 4 to 28 KiB, some of them over each other, and a flush. What is
-/// written differs from block to block, or is much alike.
+/// Returns transactions, each of some partly overlapping writes of 4 to 28 KiB, and a flush. The data differs
+/// from block to block, or is mostly equal.
 fn recording(transactions: u64, writes: u64, blocks: u64) -> Recording {
     let mut recording = Recording::of_blank(Bytes::gib(2), Bytes(BLOCK));
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(1);
@@ -74,14 +74,13 @@ fn recording(transactions: u64, writes: u64, blocks: u64) -> Recording {
     recording
 }
 
-/// The processor time of this process in seconds: on a machine that does something else as well, the time on
-/// the wall says little.
+/// Returns the processor time of this process in seconds, since wall time says little on a busy machine.
 fn processor_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Explores it, and says how many states that were, and how many a second.
+/// Explores a recording. Returns the number of states, and the rate per second.
 fn explored(recording: &Recording, limits: Limits, promise: Promise) -> (u64, f64) {
     let explorer = Explorer { recording, from: 0, until: usize::MAX, promise, further: &[], limits, seed: 1 };
     let start = processor_seconds();
@@ -94,8 +93,8 @@ fn explored(recording: &Recording, limits: Limits, promise: Promise) -> (u64, f6
     (states, states as f64 / (processor_seconds() - start))
 }
 
-/// Distinct states that one processor explores in a second, on recordings like those of a database on a file
-/// system.
+/// Measures the distinct states that one processor explores in a second, on recordings like those of a
+/// database on a file system.
 fn enumeration() {
     let atomicity = Atomicity { unit: 8, boundary: 0 };
     let promise = Promise { atomicity, ..Promise::VOLATILE };
@@ -106,8 +105,8 @@ fn enumeration() {
     }
 }
 
-/// The largest resident size for 10,000 writes and discards of 2 GiB, all of them at risk until the end, or
-/// flushed.
+/// Measures the maximum resident set size for 10,000 writes and discards of 2 GiB, all at risk until the end,
+/// or flushed.
 fn memory() {
     for (transactions, writes) in [(100, 100), (1, 10_000)] {
         let recording = recording(transactions, writes, 1 << 20);
@@ -126,7 +125,7 @@ fn sqlite_subject() -> Arc<dyn Subject> {
     named("sqlite:journal=delete,synchronous=extra,inserts=20").unwrap()
 }
 
-/// Checks of SQLite on ext4 of 64 MiB a second, each state mounted.
+/// Measures the checks of SQLite on ext4 of 64 MiB per second, with each state mounted.
 fn mounted() {
     let (directory, stop) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
     let subject = sqlite_subject();
@@ -148,8 +147,8 @@ fn record_options(file_system: FileSystem, directory: &Path) -> RecordOptions {
     }
 }
 
-/// Judges the first states of a recording with so many workers. No state may fail. Returns the states and the
-/// seconds that it took.
+/// Judges the first states of a recording with `workers` workers. No state may fail. Returns the number of
+/// states and the seconds.
 fn judged(
     recorded: &RecordedWork,
     subject: &Arc<dyn Subject>,
@@ -181,7 +180,7 @@ fn judged(
     (judged.counts, took)
 }
 
-/// Says how many of the first states of a recording 1, 2 and 4 workers judge a second.
+/// Prints how many of the first states of a recording 1, 2 and 4 workers judge per second.
 fn rates(recorded: &RecordedWork, subject: &Arc<dyn Subject>, options: &RecordOptions, states: u64) {
     for workers in WORKERS {
         let (counts, took) = judged(recorded, subject, options, states, workers);
@@ -193,8 +192,8 @@ fn rates(recorded: &RecordedWork, subject: &Arc<dyn Subject>, options: &RecordOp
     }
 }
 
-/// Trees of ten names that are made and judged a second; with a checker, compared with how often that alone
-/// can be spawned.
+/// Measures the trees of ten names that are created and judged per second; with a checker, compared with the
+/// rate at which that alone can be spawned.
 fn posix(check: &CheckBy) {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let line =
@@ -212,7 +211,7 @@ fn posix(check: &CheckBy) {
     let subject: Arc<dyn Subject> = Arc::new(programs);
     let recorded = record_with_calls(&*subject, &run, &options, &AtomicBool::new(false)).unwrap();
     let CheckBy::Command(line) = check else { return rates(&recorded, &subject, &options, STATES) };
-    // Both in turn, since each takes less than a second, in which another program may want the processors.
+    // Both in turn, since each takes less than a second, in which another program may need the processors.
     for workers in WORKERS {
         let mut ratios = [0.0; ROUNDS];
         for ratio in &mut ratios {
@@ -226,7 +225,7 @@ fn posix(check: &CheckBy) {
     }
 }
 
-/// Returns how often a second the shell runs a line, in so many threads.
+/// Returns how often per second the shell runs a line, in `threads` threads.
 fn spawned(line: &str, threads: u32) -> f64 {
     const COUNT: u32 = 400;
     let start = Instant::now();
@@ -242,7 +241,7 @@ fn spawned(line: &str, threads: u32) -> f64 {
     f64::from(COUNT) / start.elapsed().as_secs_f64()
 }
 
-/// Checks of SQLite in process a second, on files in memory.
+/// Measures the checks of SQLite per second, in process, on files in memory.
 fn sqlite() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let subject = sqlite_subject();

@@ -1,8 +1,8 @@
-//! The explorer against the rules of one block as the conformance kit states them, after every event of every
-//! history: it shows no state that a cut may not leave at that moment, and leaves out none, and shows each
-//! with the last acknowledgement with which it may be left.
+//! Explorer compared with the rules of one block in the conformance kit, after every event of every history:
+//! it shows exactly the states that a cut may leave at that moment, each with the last acknowledgement
+//! possible for it.
 //!
-//! Every completion is acknowledged, so what must be found is the number of completions.
+//! Every completion is acknowledged, so the required acknowledgement is the number of completions.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -16,14 +16,14 @@ use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::history::{BLOCKS, Both, Event, Every, Letter, letters};
 
-/// No write is atomic: the kit knows no atomic units.
+/// No write is atomic, since the kit has no atomic units.
 const TEARING: Promise = Promise { atomicity: Atomicity { unit: 0, boundary: 0 }, ..Promise::VOLATILE };
 const BLOCK: u64 = 512;
 
 /// Content of both blocks, by the number of the command; 0 for zeroes.
 type BlockVersions = [u64; BLOCKS];
 
-/// A history, the recording of it, and every state that a cut may have left with what was acknowledged.
+/// History, its recording, and every state that a cut may have left with the acknowledgements.
 #[derive(Clone)]
 struct ToldHistory {
     both: Both,
@@ -97,7 +97,7 @@ impl ToldHistory {
         contents.map(|content| u64::from(self.recording.contents.bytes(content)[0]))
     }
 
-    /// Returns true if every window was explored whole, in which case nothing may be missing.
+    /// Returns true if every window was explored exhaustively, in which case nothing may be missing.
     fn check(&self, promise: Promise, pieces: u32) -> bool {
         let limits = Limits { pieces, ..Limits::default() };
         let explorer = Explorer {

@@ -1,5 +1,5 @@
-//! Test that what is known of SQLite and of plain files after a power cut is found on each file system, and
-//! nothing else is.
+//! Test that exactly the known failures of SQLite and of plain files after a power cut are found on each file
+//! system.
 //!
 //! Each subject is recorded once and a part of its states judged; with `PLUMB_SEED`, as in a soak, 20 inserts
 //! and ten times as many.
@@ -23,7 +23,7 @@ use plumb_testkit::loop_device::can_attach;
 
 use crate::recorded_on;
 
-/// A subject whose failures are all put down, not only one of each class.
+/// Subject that records all failures, not only one of each class.
 struct WatchedSubject {
     subject: Arc<dyn Subject>,
     failed: Mutex<BTreeSet<FoundFailure>>,
@@ -51,7 +51,7 @@ impl Subject for WatchedSubject {
     }
 }
 
-/// A subject on a file system, recorded once.
+/// Subject on a file system, recorded once.
 struct Case {
     file_system: FileSystem,
     watched: Arc<WatchedSubject>,
@@ -59,16 +59,16 @@ struct Case {
     directory: tempfile::TempDir,
 }
 
-/// A failure: what was required, and what the checker said.
+/// Failure: the required acknowledgement, and the result of the checker.
 type FoundFailure = (Option<u64>, FailureClass, String);
 
-/// The seed of a soak.
+/// Seed of a soak.
 fn seed() -> Option<u64> {
     std::env::var("PLUMB_SEED").ok().map(|seed| seed.parse().unwrap())
 }
 
 impl Case {
-    /// `None` if nothing can be recorded here.
+    /// Records the subject; `None` if recording is impossible here.
     fn new(subject: Arc<dyn Subject>, file_system: FileSystem) -> Option<Self> {
         if !can_attach() {
             return None;
@@ -80,7 +80,7 @@ impl Case {
         Some(Self { file_system, watched, recorded, directory })
     }
 
-    /// All failures under a drive profile.
+    /// Returns all failures under a drive profile.
     fn failed(&self, profile: &str) -> BTreeSet<FoundFailure> {
         self.failed_within(profile, 500)
     }
@@ -117,7 +117,7 @@ impl Case {
     }
 }
 
-/// Returns the number of inserts, and what a database loses in a mode with so many.
+/// Returns the number of inserts, and the losses of a database in a mode.
 fn database(
     file_system: FileSystem,
     mode: &str,
@@ -130,7 +130,7 @@ fn database(
     Some((inserts, case.failed(profile)))
 }
 
-/// The journal that is removed and whose directory is not synced comes back, and rolls the last commit back.
+/// A removed journal whose directory is not synced reappears, and rolls the last commit back.
 fn delete_loses_the_last_commit(file_system: FileSystem) {
     let Some((inserts, failed)) =
         database(file_system, "sqlite:journal=delete,synchronous=full", 2, "volatile")
@@ -177,7 +177,7 @@ fn a_drive_that_lies_loses_what_else_is_safe(file_system: FileSystem) {
     assert!(failed.iter().any(|(_, class, _)| *class == LostAcknowledged), "{failed:?}");
 }
 
-/// Each protocol, and what is found of it.
+/// Tests that each protocol has the expected failures.
 fn protocols_are_told_apart(file_system: FileSystem) {
     let is_btrfs = file_system == FileSystem::Btrfs;
     let expected = [
@@ -207,10 +207,9 @@ fn protocols_are_told_apart(file_system: FileSystem) {
         let failed = case.failed("volatile");
         let found: BTreeSet<_> = failed.iter().map(|(_, class, _)| *class).collect();
         let is_luck = match protocol {
-            // ext4 begins to write the data when a file is replaced: they may be durable before they have to
-            // be.
+            // ext4 begins to write the data when a file is replaced, so they may be durable early.
             "rename-no-fsync" => file_system == FileSystem::Ext4 && found.is_empty(),
-            // The file system commits on a timer, too: between the rename and the fsync, the name is durable
+            // The file system also commits on a timer: between the rename and the fsync the name is durable
             // without its data.
             "fsync-after-rename" => found == [Corrupt].into(),
             _ => false,
@@ -219,7 +218,7 @@ fn protocols_are_told_apart(file_system: FileSystem) {
     }
 }
 
-/// Three operations that a seed draws, each made durable as POSIX demands before it is acknowledged.
+/// Three random operations, each made durable as POSIX requires before it is acknowledged.
 struct Honest {
     seed: u64,
 }
@@ -289,7 +288,7 @@ impl Subject for Honest {
     }
 }
 
-/// A third of 50 seeds in a soak, a third of those otherwise.
+/// Runs a third of 50 seeds in a soak, a third of those otherwise.
 fn honest_runs_raise_no_alarm(file_system: FileSystem, first: u64) {
     for seed in (first..50).step_by(if seed().is_some() { 3 } else { 9 }) {
         let Some(case) = Case::new(Arc::new(Honest { seed }), file_system) else { return };
@@ -298,14 +297,14 @@ fn honest_runs_raise_no_alarm(file_system: FileSystem, first: u64) {
     }
 }
 
-/// The states of a btrfs have one UUID, and the kernel may show the mount of one under the name of a device
-/// that had another before: tests on btrfs take turns.
+/// All states of a btrfs have one UUID, and the kernel may show the mount of one under the name of an earlier
+/// device, so tests on btrfs take turns.
 fn turn(file_system: FileSystem) -> Option<MutexGuard<'static, ()>> {
     static BTRFS: Mutex<()> = Mutex::new(());
     (file_system == FileSystem::Btrfs).then(|| BTRFS.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The tests of one file system.
+/// Defines the tests of one file system.
 macro_rules! on {
     ($name:ident, $file_system:expr, $first_seed:expr) => {
         mod $name {

@@ -56,7 +56,7 @@ fn read(device: &StateDevice, range: LbaRange) -> Vec<u8> {
     bytes.to_vec()
 }
 
-/// Two blocks written, of which a cut may take any.
+/// Two blocks written, either of which a cut may take.
 #[test]
 fn each_state_is_read_as_it_is_and_what_was_read_of_it_is_known() {
     let mut recording = Recording::of_blank(Bytes(8 * BLOCK), Bytes(BLOCK));

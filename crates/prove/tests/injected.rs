@@ -1,4 +1,4 @@
-//! Sync calls made in place of a program, while its thread is held where its system call has returned.
+//! Sync calls made on behalf of a program, while its thread is held after a system call.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +15,7 @@ use plumb_prove::{Error, ErrorKind};
 
 use crate::record_options;
 
-/// A program of Python that works on five files.
+/// Python program that works on five files.
 struct Script {
     script: &'static str,
     injections: Vec<Injection>,
@@ -27,7 +27,7 @@ impl Script {
         Self { script, injections: injections.to_vec(), traced: Mutex::default() }
     }
 
-    /// With what was recorded; `None` if it cannot be done here.
+    /// Records the program; `None` if that is impossible here.
     fn recorded(&self) -> Option<RecordedWork> {
         let directory = tempfile::tempdir().unwrap();
         let options = record_options(FileSystem::Ext4, directory.path());
@@ -94,7 +94,7 @@ fn after_unlink() -> Injection {
 fn each_removal_reaches_the_drive_with_a_sync_of_the_directory() {
     let without = Script::new(UNLINKS, &[]);
     let Some(recorded) = without.recorded() else { return };
-    // There may be flushes all the same: of the journal's timer, and of a sync(2) of any other process.
+    // There may be other flushes: of the journal's timer, and of a sync(2) of any other process.
     assert_eq!((without.traced.lock().unwrap().injected, recorded.from < recorded.until), (0, true));
     let elsewhere = TracedCalls { root: "/nowhere".into(), ..without.traced.lock().unwrap().clone() };
     let found = candidates(&elsewhere, &[plumb_block::Nanos(u64::MAX)]);

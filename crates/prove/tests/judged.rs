@@ -1,5 +1,4 @@
-//! States before a checker: counts known by hand, whatever the number of workers; what ends early; what is
-//! kept.
+//! Checks of states: counts known by hand for any number of workers, early ends, and stored results.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt as _;
@@ -23,10 +22,10 @@ use crate::recorded_whole;
 
 const BLOCK: u64 = 4096;
 
-/// Check of blocks 0 to 3, of which it reads as many as it wants, and of what is required.
+/// Check of blocks 0 to 3, of which it reads as many as it needs, and of the required acknowledgement.
 type Look = dyn Fn(&dyn Fn(u64) -> u8, Option<u64>) -> plumb_prove::Result<Outcome> + Send + Sync;
 
-/// A checker of the bare drive that counts how often it runs.
+/// Checker of the bare drive that counts its runs.
 struct Checker {
     look: Box<Look>,
     checks: AtomicU64,
@@ -50,7 +49,7 @@ impl Subject for Checker {
             bytes[0]
         };
         let outcome = (self.look)(&block, required);
-        // Data that a check writes is gone in the next state.
+        // Data written by a check is gone in the next state.
         drive.write_all_at(&[99; BLOCK as usize], 0).unwrap();
         outcome
     }
@@ -60,7 +59,7 @@ fn failed(class: FailureClass, words: &str) -> plumb_prove::Result<Outcome> {
     Ok(Outcome::Failed { class, words: words.to_owned() })
 }
 
-/// Block 0 must hold the last acknowledgement or more; if it does block 1 must hold the same as block 0.
+/// Checks that block 0 holds the last acknowledgement or more, and in that case that block 1 equals block 0.
 fn counter(block: &dyn Fn(u64) -> u8, required: Option<u64>) -> plumb_prove::Result<Outcome> {
     match (block(0), required) {
         (found, Some(required)) if u64::from(found) < required => {
@@ -71,7 +70,7 @@ fn counter(block: &dyn Fn(u64) -> u8, required: Option<u64>) -> plumb_prove::Res
     }
 }
 
-/// Twice: blocks 0, 1 and 2 are written with a number, that is acknowledged, and a flush follows.
+/// Twice: blocks 0, 1 and 2 are written with a number, it is acknowledged, and a flush follows.
 fn recording() -> Recording {
     let mut recording = Recording::of_blank(Bytes::mib(1), Bytes(BLOCK));
     for number in 1..=2_u8 {
@@ -88,7 +87,7 @@ fn recording() -> Recording {
     recording
 }
 
-/// All that a judge needs.
+/// Parameters of a judge.
 struct Case {
     recorded: RecordedWork,
     profile: DriveProfile,
@@ -140,7 +139,7 @@ impl Case {
         }
     }
 
-    /// `None` where nothing can be attached.
+    /// Judges the states; `None` if nothing can be attached.
     fn judged(&self) -> Option<JudgeResult> {
         unless_unattachable(self.judge().judge(&mut |_| ()))
     }
@@ -208,7 +207,7 @@ fn one_state_is_judged_and_made_smaller() {
 #[test]
 fn a_checker_that_answers_differently_for_the_same_state_ends_the_judging() {
     let turn = AtomicU64::new(0);
-    // Reads nothing that differs, and says something else every other time.
+    // Reads nothing that differs, and alternates between two results.
     let every_other_time = Case::new(move |block, _| {
         block(3);
         match turn.fetch_add(1, Ordering::Relaxed) % 2 {
@@ -231,7 +230,7 @@ fn a_checker_that_answers_differently_for_the_same_state_ends_the_judging() {
     }
 }
 
-/// Twelve blocks, none of which is ever durable.
+/// Twelve blocks, none of which becomes durable.
 fn many_writes() -> Recording {
     let mut recording = Recording::of_blank(Bytes::mib(1), Bytes(BLOCK));
     for lba in 0..12 {

@@ -1,4 +1,4 @@
-//! Test of which blocks of a drive belong to which file, or to which part of its file system.
+//! Test of the roles of a drive's blocks: their files, or their parts of the file system.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -8,7 +8,7 @@ use std::process::Command;
 use plumb_prove::file_system::{FileSystem, FileSystemOptions};
 use plumb_prove::roles::Roles;
 
-/// Finds on the drive what was written to a file, and asks whose it is.
+/// Finds the data of a file on the drive, and queries its role.
 fn file_is_found_by_its_bytes(file_system: FileSystem, journal: &str) {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("image");

@@ -1,4 +1,4 @@
-//! Logs of dm-log-writes: as the kernel writes them, as plumb does, and damaged.
+//! Logs of dm-log-writes: as written by the kernel and by plumb, and damaged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -18,7 +18,7 @@ const BLOCK: usize = 512;
 const BLOCKS: u64 = 4;
 const MAGIC: u64 = 0x006a_7366_7773_6872;
 
-/// A block that begins with these words and bytes.
+/// Returns a block that begins with these words and bytes.
 fn block(words: &[u64], rest: &[u8]) -> Vec<u8> {
     let mut block: Vec<u8> =
         words.iter().flat_map(|word| word.to_le_bytes()).chain(rest.iter().copied()).collect();
@@ -45,7 +45,7 @@ fn read(log: &[u8]) -> RecordedWork {
     logged(log, None, false).unwrap()
 }
 
-/// All states at and after `from`: the first bytes of the blocks, and what must be found.
+/// Returns all states at and after `from`: the first bytes of the blocks, and the required acknowledgement.
 fn states(recording: &Recording, from: usize) -> BTreeSet<([u8; BLOCKS as usize], Option<u64>)> {
     let mut states = BTreeSet::new();
     let limits = Limits { pieces: 20, ..Limits::default() };
@@ -57,7 +57,7 @@ fn states(recording: &Recording, from: usize) -> BTreeSet<([u8; BLOCKS as usize]
     states
 }
 
-/// The contents where nothing is lost.
+/// Returns the contents without losses.
 fn last(recording: &Recording) -> BTreeMap<u64, u8> {
     let mut blocks = BTreeMap::new();
     for (_, event) in &recording.events {
@@ -89,7 +89,7 @@ fn a_log_of_the_kernel_tells_what_is_durable_when() {
     assert_eq!(recording.events[work.from - 1].1, Event::Marked("mkfs".to_owned()));
     let found = states(recording, work.from);
     let acknowledged: BTreeSet<_> = found.iter().filter(|(_, required)| *required == Some(7)).collect();
-    // FUA lasts; the write and the discard behind it are flushed by nothing.
+    // FUA is durable; no flush covers the write and the discard after it.
     let expected = [
         [1, 0, 0, 0],
         [1, 0, 3, 0],
@@ -105,7 +105,7 @@ fn a_log_of_the_kernel_tells_what_is_durable_when() {
     assert_eq!(work.facts.acknowledgements, 1);
     assert!(work.facts.serialised_because.is_some(), "such a log proves nothing");
 
-    // Without what the device held before, that is zeroes.
+    // Without the earlier contents of the device, these blocks are zeroes.
     let base: Vec<u8> = [5, 5, 5, 6].iter().flat_map(|byte| [*byte; BLOCK]).collect();
     let based = logged(&log[..], Some(&mut &base[..]), false).unwrap();
     assert_eq!(last(&based.recording), BTreeMap::from([(0, 9)]), "the discard has taken the rest");
@@ -114,7 +114,7 @@ fn a_log_of_the_kernel_tells_what_is_durable_when() {
     assert!(short.to_string().contains("the base has 1.5 KiB"), "{short}");
 }
 
-/// Writes with and without FUA, some while a flush is in flight, and acknowledgements.
+/// Random writes with and without FUA, some while a flush is in flight, and acknowledgements.
 fn drawn(seed: u64) -> Recording {
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut recording = Recording::of_blank(Bytes(BLOCKS * BLOCK as u64), Bytes(BLOCK as u64));

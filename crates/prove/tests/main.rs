@@ -1,4 +1,4 @@
-//! The recorder and the explorer, from outside.
+//! Integration tests of the crate.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -48,7 +48,7 @@ fn record_options(file_system: FileSystem, directory: &Path) -> RecordOptions {
     }
 }
 
-/// Records a subject; `None` where that cannot be done.
+/// Records a subject; `None` if that is impossible here.
 fn recorded_on(file_system: FileSystem, subject: &dyn Subject, directory: &Path) -> Option<RecordedWork> {
     match record(subject, &record_options(file_system, directory), &AtomicBool::new(false)) {
         Err(error) if error.kind == ErrorKind::NotMeasured => {
@@ -59,7 +59,7 @@ fn recorded_on(file_system: FileSystem, subject: &dyn Subject, directory: &Path)
     }
 }
 
-/// A recording all of which is work, through loop and acknowledged through the control file.
+/// Returns a recording that is work as a whole, made through loop and acknowledged through the control file.
 fn recorded_whole(recording: Recording) -> RecordedWork {
     RecordedWork {
         from: 0,
@@ -88,7 +88,8 @@ fn recorded_whole(recording: Recording) -> RecordedWork {
     }
 }
 
-/// An honest drive with a volatile cache, all of the recording, and the usual limits.
+/// Returns the explorer of a whole recording, for an honest drive with a volatile cache, with the usual
+/// limits.
 fn explorer(recording: &Recording) -> Explorer<'_> {
     Explorer {
         recording,

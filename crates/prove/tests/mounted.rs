@@ -1,4 +1,4 @@
-//! States of real file systems, mounted and looked at.
+//! States of real file systems, mounted and checked.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -17,7 +17,7 @@ use plumb_report::document::proof::FailureClass;
 
 use crate::recorded_on;
 
-/// Files by number, each of which is synced or not before it is acknowledged.
+/// Numbered files, each synced or not before it is acknowledged.
 struct Files {
     synced: bool,
 }
@@ -62,7 +62,7 @@ impl Subject for Files {
             };
             return Ok(Outcome::Failed { class, words: format!("file {number}") });
         }
-        // Data that a check writes, with all that a journal makes of it, must not be seen by the next check.
+        // Data written by a check, including its traces in the journal, must be invisible to the next check.
         match fs::create_dir(place.join("checked")).and_then(|()| File::open(place)?.sync_all()) {
             Ok(()) => Ok(Outcome::Intact),
             Err(error) => Ok(Outcome::Failed { class: FailureClass::Checker, words: error.to_string() }),

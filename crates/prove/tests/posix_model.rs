@@ -1,6 +1,6 @@
-//! The POSIX model against a slow oracle, which enumerates the states of every short trace from the rules
-//! alone: every set of changes, in the order of the calls, that keeps what is durable and what survivors
-//! need.
+//! POSIX model compared with a slow oracle, which enumerates the states of every short trace from the rules
+//! alone: every set of changes, in the order of the calls, that contains everything durable and everything
+//! that survivors need.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -14,7 +14,7 @@ use crate::explorer;
 
 const BLOCK: usize = 512;
 
-/// The named alphabet: all on a file `a`, unless it says otherwise, in one directory.
+/// Calls of the traces, on a file `a` unless stated otherwise, in one directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Call {
     Write,
@@ -53,7 +53,7 @@ enum Key {
     Name(&'static str),
 }
 
-/// State of one thing after a change; `None` stands for zeroes, for size 0 and for no file.
+/// State of a spot after a change; `None` means zeroes, size 0 or no file.
 type Value = (Key, Option<usize>);
 type Values = BTreeMap<Key, Option<usize>>;
 /// Contents of files by their names.
@@ -85,7 +85,7 @@ impl Oracle {
         self.changes.push(Change { values, is_durable: false });
     }
 
-    /// The earlier changes of several things at once that share one with this change.
+    /// Returns the earlier changes of several spots together that share a spot with this change.
     fn needs(&self, number: usize) -> Vec<usize> {
         let keys = |number: usize| self.changes[number].values.iter().map(|(key, _)| *key);
         let is_shared = |earlier: &usize| keys(*earlier).any(|key| keys(number).any(|own| own == key));
@@ -105,7 +105,7 @@ impl Oracle {
         }
     }
 
-    /// O_DSYNC of the first block of a file.
+    /// Simulates O_DSYNC of the first block of a file.
     fn dsync(&mut self, file: usize) {
         self.fsync(|key| key == Key::Block(file, 0));
         let durable = self.values(|number| self.changes[number].is_durable);
@@ -156,7 +156,7 @@ fn name(name: &'static str) -> Name<'static> {
     Name { directory: Inode::ROOT, name: OsStr::new(name) }
 }
 
-/// Makes a call in both, and adds the trees of a cut during the call. Returns false where it would fail.
+/// Makes a call in both, and adds the trees of a cut during the call. Returns false if it would fail.
 fn call(call: Call, version: usize, model: &mut Model, oracle: &mut Oracle, trees: &mut Trees) -> bool {
     let (a, b) = (oracle.visible(Key::Name("a")), oracle.visible(Key::Name("b")));
     let inode = model.entry(name("a"));
@@ -200,7 +200,7 @@ fn call(call: Call, version: usize, model: &mut Model, oracle: &mut Oracle, tree
     true
 }
 
-/// Makes a call that changes or syncs names in both. Returns false where it would fail.
+/// Makes a call that changes or syncs names in both. Returns false if it would fail.
 fn call_on_names(call: Call, model: &mut Model, oracle: &mut Oracle) -> bool {
     let (a, b) = (oracle.visible(Key::Name("a")), oracle.visible(Key::Name("b")));
     match (call, a.zip(model.entry(name("a"))), b) {
@@ -277,7 +277,7 @@ fn explored(model: &Model, from: usize) -> Trees {
     found
 }
 
-/// Compares the states of one trace. Returns false where a call of it would fail.
+/// Compares the states of one trace. Returns false if one of its calls would fail.
 fn compare(trace: &[Call]) -> bool {
     let (mut model, _) = begun(Unwritten::Zeroes);
     let mut oracle = Oracle { files: 1, ..Oracle::default() };
@@ -294,7 +294,7 @@ fn compare(trace: &[Call]) -> bool {
         }
         oracle.put_trees(&mut expected);
     }
-    // Without an event nothing is explored; what is durable is left.
+    // Without an event nothing is explored. The durable state remains.
     model.happened(plumb_prove::recording::Event::Acknowledged(1));
     let brief = |trees: &Trees| {
         let brief = |contents: &Vec<u8>| (contents.len(), contents.iter().copied().collect::<BTreeSet<u8>>());
@@ -350,7 +350,7 @@ fn a_durable_range_keeps_the_size_that_reaches_its_end_after_a_shorter_one() {
     let mut model = Model::new(Bytes(BLOCK as u64), Unwritten::Zeroes);
     let file = model.make(Object::File(0o644));
     model.link(file, name("a"));
-    // No block of it is written, so that its truncation changes the size alone.
+    // No block of it is written, so its truncation only changes the size.
     model.set_size(file, 2 * BLOCK as u64);
     model.sync(Nanos(0));
     model.set_size(file, 0);

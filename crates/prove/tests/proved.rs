@@ -1,4 +1,4 @@
-//! Recordings of which all is known by hand, proved: what is told of them, and what is changed.
+//! Proofs of recordings that are fully known by hand: the results, and the proposed changes.
 
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -23,7 +23,7 @@ use crate::recorded_whole;
 
 const BLOCK: u64 = 4096;
 
-/// Block 0 must hold the last acknowledgement or a later one, and block 1 no later one than block 0.
+/// Checker: block 0 must hold the last acknowledgement or a later one, and block 1 none later than block 0.
 struct Counter;
 
 impl Subject for Counter {
@@ -53,18 +53,18 @@ impl Subject for Counter {
     }
 }
 
-/// Step that is done for each number.
+/// Step made for each number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// A block is written with it.
+    /// Writes the number to a block.
     Write(u64),
     Flush,
-    /// A block is written with it, and a flush sent before that is done.
+    /// Writes the number to a block, and completes a flush submitted before.
     WriteBesideFlush(u64),
     Acknowledge,
 }
 
-/// The steps for the numbers 1 to 3.
+/// Records the steps for the numbers 1 to 3.
 fn recorded(steps: &[Step]) -> RecordedWork {
     let mut recording = Recording::of_blank(Bytes::mib(1), Bytes(BLOCK));
     let mut now = 0;
@@ -96,7 +96,7 @@ fn recorded(steps: &[Step]) -> RecordedWork {
     recorded_whole(recording)
 }
 
-/// `None` where nothing can be attached.
+/// Proves the recording; `None` if nothing can be attached.
 fn proved(
     recorded: &RecordedWork,
     profiles: &[&str],
@@ -154,7 +154,7 @@ fn what_was_flushed_before_it_was_acknowledged_is_proved() {
     assert_eq!((document.level.as_str(), document.complete), ("none", true));
     assert_eq!(document.coverage.windows, document.coverage.exhaustive);
     assert_eq!(document.profiles.len(), 2);
-    // Without the flushes each block may be older than what was acknowledged.
+    // Without the flushes each block may be older than the acknowledgement.
     let flushes = document.flushes.unwrap();
     assert!(flushes.flushes == 3 && flushes.failing == 3 && flushes.explored == 4, "{flushes:?}");
 }
@@ -302,7 +302,7 @@ fn a_recording_is_kept_with_what_belongs_to_it() {
     }
 }
 
-/// The file with something else in its first line.
+/// Returns the file with a replacement in its first line.
 fn with_head(file: &[u8], from: &str, to: &str) -> Vec<u8> {
     let end = file.iter().position(|byte| *byte == b'\n').unwrap();
     let head = String::from_utf8_lossy(&file[..end]).replacen(from, to, 1);

@@ -1,4 +1,5 @@
-//! Test that what passes a recorder is in the recording, and that the recording survives a file.
+//! Test that commands through a recorder are in the recording, and that a recording survives being saved and
+//! loaded.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -71,7 +72,7 @@ fn a_recorded_device_conforms() {
 
 const BLOCKS: u64 = 6;
 
-/// A cached model device of six blocks and the way to it through a recorder.
+/// Cached model device of six blocks, used through a recorder.
 struct Subject {
     rig: ModelRig,
     recorder: Recorder,
@@ -100,7 +101,7 @@ impl Subject {
         self.in_flight -= self.queue.poll(Wait::NONE, &mut completions).unwrap() as u64;
     }
 
-    /// Cuts the power, and reads every block past the recorder; what cannot be read is empty.
+    /// Cuts the power, and reads every block past the recorder. Unreadable blocks are empty.
     fn cut(mut self) -> BTreeMap<u64, Vec<u8>> {
         let device = self.rig.cut_power().unwrap();
         let options = self.rig.queue_options();
@@ -124,7 +125,7 @@ impl Subject {
     }
 }
 
-/// Some writes, FUA writes, discards and flushes, some of them still in flight at the end.
+/// Random writes, FUA writes, discards and flushes, some still in flight at the end.
 fn use_at_random(subject: &mut Subject, seed: u64) {
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
     for number in 0..1 + below(&mut chance, 10) {
@@ -176,7 +177,7 @@ fn what_a_real_cut_leaves_is_among_the_states_of_the_recording() {
                 let content = changes.get(&lba).copied().unwrap_or(state.durable().content(lba));
                 recording.contents.bytes(content)
             };
-            // An unreadable block is read as failed: it says nothing.
+            // An unreadable block shows nothing.
             is_found |= left.iter().all(|(lba, bytes)| bytes.is_empty() || holds(*lba) == bytes);
             if is_found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });

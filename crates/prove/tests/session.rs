@@ -1,5 +1,5 @@
-//! Subjects recorded at their work: the order of acknowledgements and commands, programs that misbehave, and
-//! that nothing stays mounted or attached.
+//! Subjects recorded at their work: the order of acknowledgements and commands, misbehaving programs, and the
+//! removal of mounts and attachments.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn programs(run: &str) -> Programs {
     }
 }
 
-/// Records in a directory of its own, and makes sure that nothing is left there.
+/// Records in a separate directory, and checks that nothing is left there.
 fn recorded_on(
     file_system: FileSystem,
     subject: &dyn Subject,
@@ -49,7 +49,8 @@ fn recorded(subject: &dyn Subject) -> plumb_prove::Result<RecordedWork> {
     recorded_on(FileSystem::Ext4, subject, Nanos::secs(60))
 }
 
-/// The acknowledgements of the work, and for each how many flushes had completed since the one before.
+/// Returns the acknowledgements of the work, each with the number of flushes completed since the previous
+/// one.
 fn acknowledged(recorded: &RecordedWork) -> Vec<(u64, usize)> {
     let RecordedWork { recording, from, until, .. } = recorded;
     let mut flushes = 0;
@@ -104,7 +105,7 @@ fn a_small_program_on_each_file_system() {
     }
 }
 
-/// A subject in process.
+/// Subject in process.
 struct InProcess;
 
 impl Subject for InProcess {
@@ -212,7 +213,7 @@ fn a_program_that_hangs_is_killed_with_its_children() {
     let recorded = recorded_on(FileSystem::Ext4, &programs(line), Nanos::secs(5)).unwrap();
     let because = recorded.ended_because.unwrap();
     assert!(because.contains("was killed"), "{because}");
-    // A process that a program leaves running in the mount does not hold the mount.
+    // A process left running in the mount does not keep the mount busy.
     let recorded =
         recorded_on(FileSystem::Ext4, &programs("sleep 1000 & echo 1 > $PLUMB_ACK"), Nanos::secs(60));
     assert_eq!(recorded.unwrap().ended_because, None);

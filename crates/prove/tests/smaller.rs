@@ -1,4 +1,4 @@
-//! States by what the cut took, and what is needed for one to fail.
+//! States by their losses, and minimal cases.
 
 use std::ops::ControlFlow;
 
@@ -11,7 +11,7 @@ use crate::explorer;
 const BLOCK: u64 = 512;
 const BLOCKS: u64 = 4;
 
-/// Records `writes` writes of four blocks each, of which every second lies over half of the one before.
+/// Records `writes` writes of four blocks each, of which every second overlaps half of the previous one.
 fn recording(writes: u64) -> Recording {
     let mut recording = Recording::of_blank(Bytes(BLOCK * BLOCKS * writes), Bytes(BLOCK));
     for number in 0..writes {
@@ -48,7 +48,7 @@ fn each_state_comes_back_from_what_the_cut_took() {
 fn only_what_is_needed_to_fail_is_left() {
     let recording = recording(20);
     let explorer = explorer(&recording);
-    // Fails if block 2 of write 4 is lost and write 12 as a whole, while write 16 is there.
+    // Fails if block 2 of write 4 and the whole of write 12 are lost, while write 16 survives.
     let fails = |state: &plumb_prove::explore::State<'_>| {
         let lost = state.choice().lost;
         let has_lost = |write: u32, blocks: &[u64]| {

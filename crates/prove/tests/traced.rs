@@ -1,15 +1,15 @@
-//! Test of what real programs leave to luck, by the calls that strace sees.
+//! Test of the unsynced operations of real programs, from their calls under strace.
 
 use std::path::Path;
 use std::process::Command;
 
 use plumb_prove::trace::{Audit, FileNames, Lapse, Lines};
 
-/// The lapses, and the ways to write that were not seen.
+/// Lapses, and the interfaces whose writes were not visible.
 type AuditResult = (Vec<(Lapse, String)>, Vec<&'static str>);
 
-/// The lapses of a program in an empty directory with their file names, and the ways to write that were not
-/// seen; `None` without the programs.
+/// Returns the lapses of a program in an empty directory with their file names, and the interfaces whose
+/// writes were not visible; `None` without the programs.
 fn lapses(program: &[&str]) -> Option<AuditResult> {
     let directory = tempfile::tempdir().unwrap();
     lapses_in(directory.path(), program)
@@ -73,7 +73,7 @@ fn a_file_without_fsync_and_without_that_of_its_directory() {
     python(MAKE, &[(created.clone(), "new"), (Lapse::DataNotSynced { bytes: 5 }, "new")]);
     python(&format!("{MAKE} os.fsync(f)"), &[(created, "new")]);
     python(&format!("{MAKE} os.fsync(f); os.fsync(os.open('.', os.O_RDONLY))"), &[]);
-    // Not sync(2), which would write back what other tests record.
+    // Not sync(2), which would write back the data of other tests.
     python(&format!("{MAKE} import ctypes; ctypes.CDLL(None).syncfs(f)"), &[]);
 }
 
@@ -160,8 +160,8 @@ fn a_size_that_changes_by_a_path_is_not_durable() {
     );
 }
 
-/// Runs a script where the file `old` holds five bytes, `empty` holds none, `other` is another name of `old`,
-/// and `d` is a directory with the file `x`; everything is durable.
+/// Runs a script in a directory in which the file `old` holds five bytes, `empty` holds none, `other` is
+/// another name of `old`, and `d` is a directory with the file `x`. Everything is durable.
 fn in_filled_directory(script: &str, expected: &[(Lapse, &str)]) {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();

@@ -1,4 +1,4 @@
-//! Windows that are too large to be explored whole.
+//! Windows that are too large to be explored exhaustively.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ use crate::explorer;
 
 const BLOCK: u64 = 512;
 
-/// Writes of `nlb` blocks each, one after the other and each complete before the next.
+/// Records writes of `nlb` blocks each, one after another.
 fn writes(count: u64, nlb: u64) -> Recording {
     let mut recording = Recording::of_blank(Bytes(BLOCK * count * nlb), Bytes(BLOCK));
     for number in 0..count {
@@ -47,7 +47,7 @@ fn all_subsets_of_ten_commands_are_shown_once_and_their_tears_too() {
 #[test]
 fn a_limit_takes_from_all_windows_alike_and_the_order_is_the_same_every_time() {
     let mut recording = writes(40, 2);
-    // Two windows of twenty writes: a flush is put between them.
+    // Two windows of twenty writes, separated by a flush.
     let flush = recording.submit(Nanos(0), Op::Flush, LbaRange::EMPTY, &[]);
     let submitted = recording.events.pop().unwrap();
     recording.events.insert(40, submitted);
@@ -74,7 +74,7 @@ fn a_flush_covers_its_own_drive_and_a_cut_takes_from_all() {
     recording.further_drives = vec![2];
     let flush = recording.submit(Nanos(9), Op::Flush, LbaRange::new(Lba(2), 0), &[]);
     recording.happened(Nanos(9), Event::Completed(flush));
-    // A late write puts something at risk on the second drive as well at the end.
+    // A late write puts data at risk on the second drive at the end as well.
     let late =
         recording.submit(Nanos(9), Op::Write { fua: false }, LbaRange::new(Lba(3), 1), &[99; BLOCK as usize]);
     recording.happened(Nanos(9), Event::Completed(late));
@@ -90,7 +90,7 @@ fn a_flush_covers_its_own_drive_and_a_cut_takes_from_all() {
     });
     let all = (0..8).map(|taken: u8| [taken & 1, taken >> 1 & 1, 3, if taken & 4 == 0 { 3 } else { 99 }]);
     assert_eq!(left, all.collect());
-    // A drive that keeps what it has completed loses nothing beside one that does.
+    // A drive that keeps completed writes loses nothing next to one that does.
     let mut kept = HashSet::new();
     Explorer { further: &[Promise::DURABLE], ..explorer }.explore(&mut |state| {
         kept.insert([0, 1, 2, 3].map(|lba| recording.contents.bytes(state.content(lba))[0]));
@@ -157,7 +157,7 @@ fn a_drive_without_fua_is_sent_a_flush_behind_what_a_drive_with_fua_makes_durabl
     assert_eq!(left("volatile-fua"), [[0, 1, 0], [0, 1, 1], [1, 1, 0], [1, 1, 1]]);
 }
 
-/// Reads four blocks, each the next by what was found in those before. Returns what was read and found.
+/// Reads four blocks, each chosen by the contents of the previous ones. Returns the reads and their result.
 fn check(seed: u64, blocks: u64, state: &State<'_>) -> (Vec<u64>, u64) {
     let (mut read, mut found) = (Vec::new(), seed);
     for _ in 0..4 {
@@ -168,7 +168,8 @@ fn check(seed: u64, blocks: u64, state: &State<'_>) -> (Vec<u64>, u64) {
     (read, found)
 }
 
-/// Writes of four blocks each, every second over half of the one before, some of them in flight together.
+/// Records writes of four blocks each, every second overlapping half of the previous one, some in flight
+/// together.
 fn overlapping(count: u64, seed: u64) -> Recording {
     let mut recording = Recording::of_blank(Bytes(BLOCK * count * 4), Bytes(BLOCK));
     let mut in_flight = Vec::new();
@@ -238,7 +239,7 @@ fn a_window_with_more_blocks_than_can_be_enumerated_is_explored_whole_if_the_che
     let limits = Limits { visits: Limits::VISITS_MAX, ..Limits::default() };
     let mut results = HashSet::new();
     let windows = Explorer { limits, ..explorer(&recording) }.explore(&mut |state| {
-        // Blocks 3 and 200, and block 9 only if block 3 is there.
+        // Reads blocks 3 and 200, and block 9 only if block 3 survived.
         let three = state.content(3).0;
         let read = if three == 0 { vec![3, 200] } else { vec![3, 200, 9] };
         results.insert(read.iter().map(|lba| state.content(*lba).0).collect::<Vec<u32>>());
