@@ -1,4 +1,4 @@
-//! Notes on a trace that was replayed: how much of it, how late, and how fast.
+//! Notes on a replayed trace: how much of it was replayed, its delay, and its speed.
 
 use plumb_block::Nanos;
 use plumb_load::LoadOutcome;
@@ -41,7 +41,7 @@ fn note(replay: &Replay, outcomes: &[LoadOutcome]) -> Option<String> {
     ))
 }
 
-/// Returns how much faster than it was recorded.
+/// Returns the ratio of the recorded duration to that of the replay, in words.
 fn pace(recorded: Nanos, took: Nanos) -> String {
     if recorded == Nanos::ZERO || took == Nanos::ZERO {
         return String::new();

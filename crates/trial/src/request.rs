@@ -1,4 +1,4 @@
-//! Request for a trial: a scenario, and the order in which its spans are run.
+//! Request for a trial: a scenario, and the order of its spans.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -8,26 +8,26 @@ use plumb_measure::Out;
 use plumb_targets::Permission;
 use plumb_workload::{Replays, Scenario};
 
-/// Request for a trial. Time and randomness come in here.
+/// Request for a trial, including the sources of time and randomness.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Scenario to run.
     pub scenario: Scenario,
-    /// Scenario in plumb's own words, for the recording.
+    /// Scenario in plumb's own language, for the recording.
     pub words: String,
-    /// The application profile that the scenario is of, as typed: its limits are judged.
+    /// Name of the application profile of the scenario, as typed. Its limits are judged.
     pub profile: Option<String>,
-    /// Replays of those jobs of the scenario that stand for traces.
+    /// Replays of traces, for the jobs that stand for traces.
     pub replays: Replays,
     /// Permission to overwrite.
     pub permission: Permission,
-    /// Targets to remove at the end, of those files that plumb has made.
+    /// Targets to remove at the end, among the files that plumb has created.
     pub remove_after: Vec<String>,
-    /// Notes for the user, from what was typed.
+    /// Notes for the user about the command line.
     pub notes: Vec<String>,
-    /// The command: `load`, `diskspd`, ...
+    /// Command: `load`, `diskspd`, ...
     pub command: String,
-    /// The command line.
+    /// Command line.
     pub argv: Vec<String>,
     /// Start of the run, RFC 3339 in UTC.
     pub started_at: String,
@@ -38,35 +38,35 @@ pub struct Request {
 /// Clock, stop flag and wall clock of a run.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
-    /// The clock; before targets are open the machine's, then the one that they go by.
+    /// Clock: the machine's before targets are open, then that of the targets.
     pub clock: &'a Arc<dyn Clock>,
-    /// Becomes true when the run must end early.
+    /// Flag to end the run early.
     pub stop: &'a AtomicBool,
-    /// The time of day, RFC 3339 in UTC.
+    /// Returns the time of day, RFC 3339 in UTC.
     pub time_of_day: &'a dyn Fn() -> String,
 }
 
-/// Span of a scenario that is to be run, once or once more.
+/// Span of a scenario to run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ScheduledSpan {
-    /// The number of the span in the scenario.
+    /// Number of the span in the scenario.
     pub span: usize,
-    /// Spans of one round make the same random choices; each round draws others.
+    /// Number of the round: spans of one round make the same random choices, and each round makes others.
     pub round: u64,
-    /// Length of the warm-up, if not as the span says.
+    /// Length of the warm-up; `None` for that of the span.
     pub warmup: Option<Nanos>,
-    /// True if it is one of many that are compared: what was written before it is made durable first, so
-    /// that this one does not pay for it.
+    /// True for a block of a comparison: earlier writes are made durable first, so that the block does not
+    /// pay for them.
     pub is_block: bool,
-    /// True if the run goes on when nothing completes in it.
+    /// True if the run continues when nothing completes in the span.
     pub may_be_empty: bool,
-    /// Name of the span and results of those before, a line each, for whoever watches.
+    /// Name of the span and results of the earlier ones, one per line, for display.
     pub standing: Vec<String>,
-    /// Share of the run that is done before it, from 0 to 1, if known.
+    /// Share of the run that is complete before the span, from 0 to 1, if known.
     pub done: Option<f64>,
-    /// Note for whoever watches, shown before the span.
+    /// Note to display before the span.
     pub note: Option<String>,
-    /// Permission with which the targets are opened for this span alone, and closed after it. `None`: all
-    /// such spans share their targets, which are open from the first to the last.
+    /// Permission to open the targets for this span alone, and to close them after it. `None`: all such spans
+    /// share targets that stay open throughout.
     pub reopens: Option<Permission>,
 }

@@ -1,4 +1,4 @@
-//! Spans that are run more than once: preconditioned, repeated until they are steady, or to find a depth.
+//! Spans run more than once: preconditioned, repeated until they are steady, or to find a depth.
 
 use plumb_block::Nanos;
 use plumb_load::{Phase, SpanResult};
@@ -14,17 +14,17 @@ use crate::span::SpanRunner;
 use crate::span_run::{FinishedSpan, Round, SpanEnd, SpanRun, together};
 use crate::teams::{PRECONDITION_BLOCK, Variation};
 
-/// SNIA PTS 2.0.2: the rounds over which the rate must be steady.
+/// Number of rounds over which the rate must be steady (SNIA PTS 2.0.2).
 const STEADY_ROUNDS: usize = 5;
 /// Number of passes over the capacity while preconditioning.
 const PRECONDITION_PASSES: u64 = 2;
 /// Number of requests in flight while preconditioning.
 const PRECONDITION_DEPTH: u32 = 32;
-/// Time that each trial of a depth takes at most.
+/// Maximum duration of each trial of a depth.
 const PROBE: Nanos = Nanos::secs(2);
 
 impl SpanRunner<'_> {
-    /// Runs a span in the way that it asks for.
+    /// Runs a span in the requested way.
     ///
     /// # Errors
     /// If it could not be started.
@@ -56,7 +56,7 @@ impl SpanRunner<'_> {
         Ok(SpanRun::once(ran))
     }
 
-    /// Flushes all targets that are written.
+    /// Flushes all written targets.
     fn drain(&self) -> Result<(), TrialError> {
         for one in self.targets.job_targets.iter().filter(|one| one.is_written) {
             plumb_load::flush(&*one.opened.device, 1)
@@ -103,7 +103,7 @@ impl SpanRunner<'_> {
         }
     }
 
-    /// Finds the largest depth at which the latency is kept, by halving, and measures there.
+    /// Finds the largest depth that meets the latency, by bisection, and measures there.
     fn depth_for(
         &mut self,
         number: usize,
@@ -113,7 +113,7 @@ impl SpanRunner<'_> {
         let most = span.jobs.iter().map(|job| job.workload.depth).max().unwrap_or(1);
         let probe = shortened(span);
         let mut rounds = Vec::new();
-        // Kept at `low`, not kept at `high`.
+        // Met at `low`, not met at `high`.
         let (mut low, mut high) = (0, most + 1);
         let mut depth = most;
         while high - low > 1 {
@@ -139,13 +139,13 @@ impl SpanRunner<'_> {
     }
 }
 
-/// Returns the latency that is to be kept; `None` if nothing completed.
+/// Returns the latency at the target's percentile; `None` if nothing completed.
 fn at_percentile(result: &SpanResult, target: LatencyTarget) -> Option<Nanos> {
     let per_mille = (target.percentile * 10.0).ceil() as u32;
     result.total().operations().latency.at_per_mille(per_mille)
 }
 
-/// Returns the span, but short.
+/// Returns a short version of the span.
 fn shortened(span: &Span) -> Span {
     let mut short = span.clone();
     for job in &mut short.jobs {

@@ -1,25 +1,25 @@
-//! Search for targets of a span that are on the same devices: the counters of a device do not tell which
-//! target a request was for.
+//! Search for targets of a span on the same devices, since the counters of a device do not distinguish the
+//! targets of requests.
 
 use std::collections::{BTreeMap, HashSet};
 
-/// Number of names that are listed; the rest is counted.
+/// Maximum number of names listed; the others are counted.
 const LISTED: usize = 3;
 
-/// A target of a span.
+/// Target of a span.
 pub(crate) struct Sharer<'a> {
     /// Number of the span.
     pub(crate) span: usize,
-    /// Place of what is beneath the target.
+    /// Index of the storage below the target.
     pub(crate) beneath: usize,
     /// Name of the target.
     pub(crate) shown: &'a str,
-    /// Names of the devices that count for it.
+    /// Names of the devices counted for the target.
     pub(crate) devices: &'a [String],
 }
 
-/// Returns the spans and places beneath whose counters are of several targets, and what to say of that: once
-/// for each device, and once for devices that the same targets share.
+/// Returns the spans and storage indices whose counters cover several targets, and remarks on these: once for
+/// each device, and once for devices shared by the same targets.
 pub(crate) fn find_shared(targets: &[Sharer<'_>]) -> (HashSet<(usize, usize)>, Vec<String>) {
     let mut on: BTreeMap<(usize, &str), Vec<&Sharer<'_>>> = BTreeMap::new();
     for one in targets {

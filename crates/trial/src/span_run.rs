@@ -1,4 +1,4 @@
-//! A span that was run: what it measured, round by round, and how it ended.
+//! Span that was run: its measurements by round, and its end.
 
 use plumb_block::Nanos;
 use plumb_load::{Fault, SpanResult};
@@ -9,45 +9,45 @@ use crate::target_series::TargetSeries;
 /// End of a span.
 #[derive(Debug)]
 pub enum SpanEnd {
-    /// The span ended as the workload says.
+    /// The span ended as the workload specifies.
     Complete,
-    /// The span was told to stop earlier; what it measured until then is as good as any.
+    /// The span was stopped early. The measurements until then are valid.
     Interrupted,
-    /// Something failed; what was measured until then is there.
+    /// Something failed. The measurements until then are included.
     Failed(Fault),
 }
 
-/// A span that was run.
+/// Run of a span.
 #[derive(Debug)]
 pub struct FinishedSpan {
     /// Measurements of the span.
     pub result: SpanResult,
     /// End of the span.
     pub ended: SpanEnd,
-    /// True if the rate had settled when measuring began, if that was waited for.
+    /// True if the rate had settled when the measurement began, or that was not required.
     pub settled: bool,
-    /// True if all that was written was read back; `None` if that was not requested.
+    /// True if all written data was read back; `None` if not requested.
     pub read_back: Option<bool>,
-    /// Series of each target, in windows that followed one another.
+    /// Series of each target, in consecutive windows.
     pub(crate) series: Vec<(Nanos, Vec<TargetSeries>)>,
 }
 
-/// A span as it was run, rounds and all.
+/// Span with all its rounds.
 #[derive(Debug)]
 pub struct SpanRun {
     /// Run that counts: the only round, the steady ones together, or the one at the depth that was found.
     pub ran: FinishedSpan,
-    /// Every round, if it was repeated until it is steady or to find a depth.
+    /// Rounds, if the span was repeated until it was steady or to find a depth.
     pub rounds: Vec<Round>,
-    /// The depth at which the latency is kept, if it was looked for; 0 if not even a depth of 1 keeps it.
+    /// Depth that meets the latency, if it was searched for; 0 if not even a depth of 1 does.
     pub depth_found: Option<u32>,
-    /// Both sides of all that counts; empty until the span has ended.
+    /// Both sides of everything that counts; empty until the span has ended.
     pub total: Sides,
     /// Both sides of each target; empty until the span has ended.
     pub targets: Vec<Sides>,
 }
 
-/// One round of a span.
+/// Round of a span.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Round {
     /// Length of the measurement.
@@ -56,14 +56,14 @@ pub struct Round {
     pub iops: f64,
     /// Bytes moved per second.
     pub bytes_per_second: f64,
-    /// The depth, if that is what rounds differ by.
+    /// Depth, if rounds differ by it.
     pub depth: Option<u32>,
-    /// The latency that was to be kept; `None` if there is no such target, or nothing completed.
+    /// Latency at the percentile of the latency target; `None` without a target, or if nothing completed.
     pub latency: Option<Nanos>,
 }
 
 impl SpanRun {
-    /// Returns a span of which `ran` counts.
+    /// Creates the run of a span in which `ran` counts.
     pub(crate) fn new(ran: FinishedSpan, rounds: Vec<Round>, depth_found: Option<u32>) -> Self {
         Self { ran, rounds, depth_found, total: Sides::default(), targets: Vec::new() }
     }
@@ -81,7 +81,7 @@ impl Round {
     }
 }
 
-/// Joins several rounds as one window: the times add up, and so does everything else.
+/// Joins several rounds into one window: times and counts are added.
 pub(crate) fn together(rounds: Vec<SpanResult>) -> SpanResult {
     let mut rounds = rounds.into_iter();
     let Some(mut whole) = rounds.next() else {

@@ -1,23 +1,23 @@
-//! Observations of a target over time from outside its workers: the counters of the storage beneath it, and
-//! how long its syncs took.
+//! Time series of a target from outside its workers: the counters of the storage below it, and the latencies
+//! of its syncs.
 //!
-//! A sample is a reading of running totals, so what happened between two samples is their difference, and
-//! leaving samples out only makes the steps wider. So memory is bounded: at [`CAPACITY`] every second sample
-//! is dropped, and they are taken half as often from then on.
+//! A sample is a reading of running totals, so the activity between two samples is their difference, and
+//! leaving samples out only makes the steps wider. This bounds the memory: at [`CAPACITY`] every second
+//! sample is dropped, and the sampling rate is halved.
 
 use plumb_block::{Nanos, StorageSnapshot};
 use plumb_load::{LiveLatency, Totals};
 use plumb_measure::run::TimeseriesRow;
 use plumb_report::document::{Part, tag};
 
-/// Largest number of samples that are kept.
+/// Maximum number of samples.
 const CAPACITY: usize = 512;
 
 /// Samples of one target, since its window began.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TargetSeries {
     samples: Vec<Sample>,
-    /// Time between two samples; zero until there were too many.
+    /// Minimum time between two samples; zero until [`CAPACITY`] is first reached.
     interval: Nanos,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct TargetSeries {
 #[derive(Debug, Clone)]
 struct Sample {
     at: Nanos,
-    /// Reads and writes, and the bytes of both.
+    /// Number of reads and writes, and the bytes of both.
     storage: Option<(u64, u64)>,
     operations: u64,
     flushes: u64,
@@ -38,7 +38,7 @@ impl TargetSeries {
         self.samples.last().is_none_or(|last| at > last.at && at.since(last.at) >= self.interval)
     }
 
-    /// Adds a sample, later than the last. Without `storage` the devices are left out of it.
+    /// Adds a sample, which must be later than the last. `storage` is `None` if the devices are not sampled.
     pub(crate) fn add(&mut self, at: Nanos, totals: &Totals, storage: Option<&StorageSnapshot>) {
         let moved = |snapshot: &StorageSnapshot| {
             snapshot.devices.iter().fold((0, 0), |(ios, bytes), device| {
@@ -64,8 +64,8 @@ impl TargetSeries {
         }
     }
 
-    /// Returns what happened between the samples, of the target with this place in the document, in a window
-    /// that began at `began`. An application that shows no operations of its own is seen by its transactions.
+    /// Returns the activity between the samples, of the target with this index in the document, in a window
+    /// that began at `began`. For an application that reports no operations, it is that of its transactions.
     pub(crate) fn rows(&self, target: usize, began: Nanos, shows_operations: bool) -> Vec<TimeseriesRow> {
         let between = |part: Part, of: &dyn Fn(&Sample, &Sample) -> Option<TimeseriesRow>| {
             let phase = tag(target, part);

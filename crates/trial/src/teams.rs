@@ -1,4 +1,4 @@
-//! Teams that a span's jobs make: one for each thread, with a worker for each target of the thread.
+//! Teams of a span's jobs: one for each thread, with a worker for each target of the thread.
 
 use std::collections::HashMap;
 
@@ -11,54 +11,54 @@ use crate::cpu;
 use crate::error::TrialError;
 use crate::targets::{JobTarget, Targets};
 
-/// SNIA PTS 2.0.2, workload independent preconditioning: 128 KiB sequential writes.
+/// Block size of workload independent preconditioning, sequential writes (SNIA PTS 2.0.2).
 pub(crate) const PRECONDITION_BLOCK: Bytes = Bytes::kib(128);
 
-/// A thread: its job, and the target of each of its workers: indexes in [`Targets::job_targets`].
+/// Thread: its job, and the targets of its workers as indices in [`Targets::job_targets`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ThreadPlan {
     pub(crate) job: usize,
     pub(crate) targets: Vec<usize>,
 }
 
-/// The teams of a span, and the plan of each thread.
+/// Teams of a span, with the plan of each thread.
 pub(crate) struct SpanTeams {
     pub(crate) teams: Vec<Team>,
     pub(crate) plans: Vec<ThreadPlan>,
 }
 
 impl SpanTeams {
-    /// Returns the teams for the program whose directory has this index: it brings its own threads.
+    /// Returns the teams for the program whose directory has this index. It has its own threads.
     pub(crate) fn for_program(place: usize) -> Self {
         Self { teams: Vec::new(), plans: vec![ThreadPlan { job: 0, targets: vec![place] }] }
     }
 }
 
-/// Difference of one round of a span from what its jobs say.
+/// Differences of one round of a span from its jobs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Variation {
-    /// Another depth.
+    /// Depth, if it differs.
     pub(crate) depth: Option<u32>,
-    /// Number of the round: each draws other places.
+    /// Number of the round, which selects the random choices.
     pub(crate) round: u64,
-    /// True if latencies are shown while it runs.
+    /// True if latencies are displayed during the run.
     pub(crate) shows_latency: bool,
-    /// True if it only makes targets ready: traces are not replayed then.
+    /// True if it only prepares targets, so that traces are not replayed.
     pub(crate) prepares: bool,
 }
 
-/// A target as the threads of a span use it.
+/// Target as used by the threads of a span.
 struct UsedTarget<'a> {
     /// Index in [`Targets::job_targets`].
     index: usize,
-    /// Place among the targets of its job.
+    /// Index among the targets of its job.
     place: usize,
     one: &'a JobTarget,
-    /// Where the workers that share it walk.
+    /// Sequential position of the workers that share the target.
     cursor: Cursor,
 }
 
-/// Makes the teams of a span.
+/// Creates the teams of a span.
 ///
 /// # Errors
 /// If a workload does not fit a target, or a processor does not exist.
@@ -154,7 +154,7 @@ fn prepare(job: &Job, thread: usize) -> Result<Prepare, TrialError> {
     }))
 }
 
-/// Returns the workload of a job that prepares a target of `logical_block`s.
+/// Returns the workload of a preparing job for a target with blocks of `logical_block`.
 fn on_blocks(workload: &Workload, logical_block: Bytes) -> Workload {
     let block = PRECONDITION_BLOCK.round_down(logical_block).max(logical_block);
     Workload { blocks: BlockSizes::one(block), ..workload.clone() }

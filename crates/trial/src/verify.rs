@@ -1,4 +1,4 @@
-//! Reading back all that was written, past the page cache where that is possible.
+//! Reading back of all written data, past the page cache where possible.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::targets::JobTarget;
 
 /// Result of reading back a target.
 pub(crate) struct ReadBackResult {
-    /// Totals, with the blocks that were read while the load ran.
+    /// Totals, including the blocks read while the load ran.
     pub(crate) verified: VerifyResult,
-    /// True if all of it was read back.
+    /// True if everything was read back.
     pub(crate) whole: bool,
 }
 
-/// Reads back what one worker wrote on `one`.
+/// Reads back the writes of one worker on `one`.
 ///
 /// # Errors
 /// If the target can no longer be read.
@@ -33,7 +33,7 @@ pub(crate) fn verify(
     progress: &mut dyn FnMut(Bytes),
 ) -> Result<ReadBackResult, TrialError> {
     let failed = |source| TrialError::Unfit { target: one.opened.shown.clone(), source };
-    // A connection that was lost and made again while nothing was in flight is seen only by a flush.
+    // A connection that was lost and restored while nothing was in flight is detected only by a flush.
     if one.opened.kind == TargetKind::Network && flush(&*one.opened.device, 1).is_err() {
         ledger.lose_power();
     }
@@ -44,12 +44,12 @@ pub(crate) fn verify(
     Ok(ReadBackResult { verified: VerifyResult { read_back_time, ..ledger.into_verified() }, whole })
 }
 
-/// Returns the target past the page cache, so that not the writer's own memory is compared. Where that cannot
-/// be, or blocks are counted in another length there, as it was opened, written back and with nothing clean
-/// left in the page cache.
+/// Returns the target opened past the page cache, so that not the writer's own memory is compared. If that is
+/// impossible, or the length of blocks differs there, returns it as opened, after writing it back and
+/// dropping clean pages.
 ///
 /// # Errors
-/// If what was written cannot be written back.
+/// If dirty data cannot be written back.
 fn past_the_cache(one: &JobTarget, clock: &Arc<dyn Clock>) -> plumb_block::Result<Arc<dyn Device>> {
     let options = FileOptions::read_direct();
     match one.opened.open_again(options, Arc::clone(clock)) {
@@ -58,7 +58,7 @@ fn past_the_cache(one: &JobTarget, clock: &Arc<dyn Clock>) -> plumb_block::Resul
             if let Some(file) = one.opened.path().and_then(|path| File::open(path).ok()) {
                 file.sync_data()
                     .map_err(|error| Error::io(&error, "write back", one.opened.shown.as_str()))?;
-                // Data that stays in the page cache is compared all the same.
+                // Data that remains in the page cache is compared nevertheless.
                 drop(pagecache::drop_clean(&file, Bytes(0), one.opened.size, &one.opened.shown));
             }
             Ok(Arc::clone(&one.opened.device))
@@ -66,7 +66,7 @@ fn past_the_cache(one: &JobTarget, clock: &Arc<dyn Clock>) -> plumb_block::Resul
     }
 }
 
-/// Returns the note on blocks that were not held against the last version that was acknowledged.
+/// Returns the note on blocks that were not compared with the last acknowledged version.
 pub(crate) fn note(found: &VerifyResult) -> Option<String> {
     let VerifyResult { at_risk, older, unreached, .. } = *found;
     let mut said = Vec::new();

@@ -1,4 +1,4 @@
-//! Description of a job in words.
+//! Descriptions of jobs.
 
 use plumb_block::Bytes;
 use plumb_workload::{Access, Content, Distribution, RecordedEvents, Runs, Span, Walk, Workload};
@@ -52,7 +52,7 @@ fn sizes(workload: &Workload) -> String {
     }
 }
 
-/// Describes in words what is written.
+/// Describes the written content.
 pub(crate) fn content(content: &Content) -> String {
     match content {
         Content::Pattern => "noise that neither compresses nor repeats".to_owned(),
@@ -67,7 +67,7 @@ pub(crate) fn content(content: &Content) -> String {
     }
 }
 
-/// Returns true if what is written compresses or repeats.
+/// Returns true if the written data compresses or repeats.
 pub(crate) fn is_reducible(content: &Content) -> bool {
     match content {
         Content::Pattern => false,
@@ -77,8 +77,8 @@ pub(crate) fn is_reducible(content: &Content) -> bool {
     }
 }
 
-/// Returns the number of requests that the job at `number` of a span keeps in flight on one of its targets,
-/// all threads together.
+/// Returns the number of requests that job `number` of a span keeps in flight on each of its targets, all
+/// threads together.
 pub(crate) fn depth_on_each(span: &Span, number: usize, depth: u32) -> Option<u64> {
     let job = &span.jobs[number];
     let joined = job.same_threads || span.jobs.get(number + 1).is_some_and(|next| next.same_threads);
