@@ -26,7 +26,7 @@ use std::io::{BufRead, Read};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// One message of the guest.
+/// Message of the guest.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Frame {
     Hello { release: String },
@@ -47,13 +47,13 @@ pub(crate) enum Frame {
     Bye,
 }
 
-/// A recording that is larger than this is not one.
+/// Maximum length of a blob.
 const BLOB_BYTES_MAX: u64 = 256 << 20;
 
-/// Reads the next frame; none at the end of the stream.
+/// Reads the next frame; `None` at the end of the stream.
 ///
 /// # Errors
-/// Those of the reader, and a line that is no frame.
+/// Those of the reader, and an invalid line.
 pub(crate) fn read_frame(from: &mut impl BufRead) -> Result<Option<Frame>> {
     let mut line = Vec::new();
     if from.read_until(b'\n', &mut line).context("reading from the guest")? == 0 {

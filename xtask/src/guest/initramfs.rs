@@ -27,17 +27,17 @@ use super::modules::module_name;
 use super::policy;
 use crate::packages::{self, Program, find};
 
-/// Programs that build the stacks: names in the guest, and the Debian packages that bring them here.
+/// Programs that build the stacks: names in the guest, and the Debian packages that provide them.
 const TOOLS: &str = "cryptsetup=cryptsetup-bin dmsetup fsck.ext4=e2fsprogs fsck.f2fs=f2fs-tools lvm=lvm2 make-bcache=bcache-tools mdadm \
     mkfs.btrfs=btrfs-progs mkfs.ext4=e2fsprogs mkfs.f2fs=f2fs-tools mkfs.xfs=xfsprogs nbd-client nvme=nvme-cli sdparm";
 /// Programs that make and run guests.
 const MACHINE: &str = "qemu-system-x86_64=qemu-system-x86 setpriv=util-linux busybox=busybox-static depmod=kmod xz=xz-utils zstd tar \
     ldd=libc-bin apt-cache=apt dpkg-deb=dpkg";
 
-/// The other names by which lvm is called.
+/// Other names of lvm.
 const LVM_NAMES: &[&str] = &["pvcreate", "vgcreate", "vgchange", "lvcreate"];
 
-/// No udev runs in the guest, so lvm makes the device files itself and asks no daemon.
+/// No udev runs in the guest, so lvm creates the device files itself and uses no daemon.
 const LVM_CONF: &str = "\
 devices { dir = \"/dev\" scan = [\"/dev\"] obtain_device_list_from_udev = 0 external_device_info_source = \"none\" \
 use_devicesfile = 0 }
@@ -45,10 +45,10 @@ activation { udev_sync = 0 udev_rules = 0 monitoring = 0 }
 global { use_lvmpolld = 0 thin_check_executable = \"\" thin_repair_executable = \"\" }
 ";
 
-/// Time that one scenario may take inside the guest, beside all other tests.
+/// Time limit of a scenario inside the guest, when it runs in parallel with all other tests.
 pub(crate) const SCENARIO_SECONDS: u64 = 1800;
 
-/// Returns everything that must be on this machine to make guests.
+/// Returns the programs needed on this machine to make guests.
 pub(crate) fn programs() -> Vec<Program> {
     [MACHINE, TOOLS, policy::TOOLS].into_iter().flat_map(packages::programs).collect()
 }
@@ -56,7 +56,7 @@ pub(crate) fn programs() -> Vec<Program> {
 /// Composes the root of a laboratory and writes it to `file`.
 ///
 /// # Errors
-/// When something that belongs in it cannot be read, or the file cannot be written.
+/// If a part of it cannot be read, or the file cannot be written.
 pub(crate) fn write(lab: &Lab, file: &Path) -> Result<()> {
     let archive = Archive::new()?;
     archive.file("init", include_str!("script/init.sh"))?;
@@ -131,8 +131,8 @@ fn add_scenarios(archive: &Archive, lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// Adds modules and what they need, and the list of their files in the order to insert them. A wanted module
-/// may be followed by its parameters.
+/// Adds modules with their dependencies, and the list of their files in the order of insertion. A module may
+/// be followed by its parameters.
 fn add_modules(archive: &Archive, lab: &Lab, list: &str, wanted: &[impl AsRef<str>]) -> Result<()> {
     let wanted: Vec<(&str, &str)> =
         wanted.iter().map(AsRef::as_ref).map(|text| text.split_once(' ').unwrap_or((text, ""))).collect();

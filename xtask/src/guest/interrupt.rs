@@ -1,7 +1,7 @@
-//! Ctrl-C and SIGTERM: every boot in progress hears of it and ends its QEMU.
+//! Ctrl-C and SIGTERM: every boot in progress is notified and ends its QEMU.
 //!
-//! The boots wait for events on a channel each; an interrupt is one more event. A second interrupt ends this
-//! process at once; QEMU then dies with it, because it is started to die with its parent.
+//! Each boot waits for events on a channel, and an interrupt is one of these events. A second interrupt ends
+//! this process at once, and QEMU with it, since it is started to die with its parent.
 
 use std::io::Read;
 use std::os::unix::net::UnixStream;
@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-/// Called once for each interrupt.
+/// Callback for each interrupt.
 type Listener = Box<dyn Fn() + Send>;
 
-/// Tells listeners about interrupts.
+/// Notifies listeners of interrupts.
 #[derive(Clone)]
 pub(crate) struct Interrupts {
     seen: Arc<AtomicBool>,
@@ -25,12 +25,12 @@ impl Interrupts {
     /// Takes over SIGINT and SIGTERM for the rest of the process.
     ///
     /// # Errors
-    /// When the handlers cannot be installed.
+    /// If the handlers cannot be installed.
     pub(crate) fn install() -> Result<Self> {
         let seen = Arc::new(AtomicBool::new(false));
         let (mut woken, wake) = UnixStream::pair().context("making a pair of sockets")?;
         for signal in [SIGINT, SIGTERM] {
-            // In this order: the first signal finds `seen` false and goes on, the second one ends the
+            // The order matters: the first signal finds `seen` false and continues, the second one ends the
             // process.
             signal_hook::flag::register_conditional_default(signal, Arc::clone(&seen))
                 .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&seen)))
@@ -50,12 +50,12 @@ impl Interrupts {
         Ok(Self { seen, listeners })
     }
 
-    /// Returns true if one has come.
+    /// Returns true after an interrupt.
     pub(crate) fn seen(&self) -> bool {
         self.seen.load(Ordering::SeqCst)
     }
 
-    /// Calls `listener` at every interrupt from now on.
+    /// Calls `listener` at every later interrupt.
     pub(crate) fn listen(&self, listener: impl Fn() + Send + 'static) {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(listener));
     }

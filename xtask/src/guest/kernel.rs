@@ -36,21 +36,21 @@ impl Line {
     }
 }
 
-/// An unpacked kernel.
+/// Unpacked kernel.
 #[derive(Debug)]
 pub(crate) struct Kernel {
-    /// Release as `uname -r` says it.
+    /// Release as `uname -r` prints it.
     pub release: String,
-    /// The kernel proper, an ELF file.
+    /// The kernel itself, an ELF file.
     pub image: PathBuf,
-    /// Where its package is unpacked.
+    /// Directory of the unpacked package.
     pub root: PathBuf,
 }
 
-/// Returns the kernel of that line, from the cache or else from apt.
+/// Returns the kernel of a line, from the cache or from apt.
 ///
 /// # Errors
-/// When apt offers no such kernel, or it cannot be downloaded or unpacked.
+/// If apt has no such kernel, or it cannot be downloaded or unpacked.
 pub(crate) fn fetch(line: Line, cache: &Path) -> Result<Kernel> {
     let home = cache.join(format!("kernel-{}", line.names().0));
     if !home.is_dir() {
@@ -66,7 +66,7 @@ pub(crate) fn fetch(line: Line, cache: &Path) -> Result<Kernel> {
     Ok(Kernel { image, root: home, release })
 }
 
-/// Unpacks the kernel proper out of the image that Debian ships.
+/// Extracts the kernel itself from the image that Debian ships.
 fn unpack(packed: &Path, image: &Path) -> Result<()> {
     let bytes = std::fs::read(packed).with_context(|| format!("reading {}", packed.display()))?;
     let (program, payload) = payload(&bytes).with_context(|| format!("reading {}", packed.display()))?;
@@ -99,10 +99,11 @@ fn payload(image: &[u8]) -> Result<(&'static str, &[u8])> {
     }
 }
 
-/// Writes a file of the cache aside and renames it: another run may write the same one at this moment.
+/// Writes a file of the cache under a temporary name and renames it, since another run may write the same one
+/// now.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub(crate) fn write_aside(contents: &[u8], file: &Path) -> Result<()> {
     let home = file.parent().context("a file lies in a directory")?;
     let mut aside =
@@ -112,7 +113,7 @@ pub(crate) fn write_aside(contents: &[u8], file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the newest kernel package of a line that apt knows, refreshing its lists once when it knows none.
+/// Returns the newest kernel package of a line in apt's lists, refreshing the lists once if there is none.
 fn newest_package(line: Line) -> Result<String> {
     if let Some(package) = newest(&search()?, line) {
         return Ok(package);
@@ -141,12 +142,12 @@ fn newest(list: &str, line: Line) -> Option<String> {
         .map(|(_, package)| package)
 }
 
-/// Returns the numbers in a version, which order it.
+/// Returns the numbers in a version, for ordering.
 fn numbers(version: &str) -> Vec<u64> {
     version.split(|letter: char| !letter.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }
 
-/// Downloads and unpacks a package, so that `home` appears only when it is whole.
+/// Downloads and unpacks a package. `home` appears only when it is complete.
 fn download(package: &str, home: &Path) -> Result<()> {
     let cache = home.parent().context("the cache has no parent directory")?;
     let work = tempfile::tempdir_in(cache).context("making a directory to download to")?;
@@ -157,13 +158,13 @@ fn download(package: &str, home: &Path) -> Result<()> {
     let unpacked = work.path().join("unpacked");
     process::run(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(&unpacked))?;
     match std::fs::rename(&unpacked, home) {
-        // Another run may have been faster; its kernel is as good.
+        // Another run may have been faster; its kernel is the same.
         Err(_) if home.is_dir() => Ok(()),
         renamed => renamed.with_context(|| format!("renaming to {}", home.display())),
     }
 }
 
-/// Returns the name of the only thing in a directory.
+/// Returns the name of the only entry of a directory.
 fn only_entry(directory: &Path) -> Result<String> {
     let names: Vec<_> = std::fs::read_dir(directory)
         .and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect::<std::io::Result<_>>())

@@ -1,4 +1,4 @@
-//! A laboratory: everything that one boot consists of, and QEMU's command line for it.
+//! Laboratory: the parts of one boot, and QEMU's command line for it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,22 +9,22 @@ use super::modules::Modules;
 use super::nvme_trace;
 use super::scenario::Scenario;
 
-/// One boot: a kernel, its drives, what is in its first root, and what it does.
+/// Boot: a kernel, its drives, the contents of its root, and its scenarios.
 #[derive(Debug)]
 pub(crate) struct Lab<'a> {
-    /// Names the log.
+    /// Name of the log.
     pub name: &'static str,
     /// Kernel that boots.
     pub kernel: &'a Kernel,
-    /// Where its modules are.
+    /// Modules of the kernel.
     pub modules: &'a Modules,
-    /// The plumb to survey with, if there is one.
+    /// plumb to survey with, if there is one.
     pub plumb: Option<&'a Path>,
-    /// Directory whose files are put over the first root, if there is one.
+    /// Directory whose files are added to the root, if there is one.
     pub root: Option<&'a Path>,
-    /// Run one after the other.
+    /// Scenarios, run one after another.
     pub scenarios: Vec<&'static Scenario>,
-    /// A shell on this terminal instead of the scenarios.
+    /// True for a shell on this terminal instead of the scenarios.
     pub interactive: bool,
 }
 
@@ -34,25 +34,25 @@ pub(crate) struct Lab<'a> {
 /// (`cryptomgr.notests`) take a fifth off that of a boot.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 panic=-1 mitigations=off nokaslr norandmaps audit=0 no_timer_check cryptomgr.notests quiet loglevel=6 scsi_mod.scan=sync rdinit=/init";
 
-/// The files of a boot outside the guest.
+/// Files of a boot outside the guest.
 #[derive(Debug)]
 pub(crate) struct Files {
-    /// The guest's first root.
+    /// Root of the guest.
     pub initramfs: PathBuf,
-    /// The socket on which the guest reports.
+    /// Socket on which the guest reports.
     pub channel: PathBuf,
-    /// The kernel's console.
+    /// Log of the kernel's console.
     pub console: PathBuf,
-    /// QEMU's own complaints.
+    /// Log of QEMU's stderr.
     pub complaints: PathBuf,
-    /// Where QEMU traces what it does not count.
+    /// QEMU's trace of events that it does not count.
     pub trace: PathBuf,
-    /// After a power cycle: the scenario that goes on, and the how-manieth start this is.
+    /// After a power cycle: the scenario to continue, and the number of this start.
     pub resumed: Option<(&'static str, u32)>,
 }
 
 impl Files {
-    /// Returns the kernel parameters that tell the guest that it goes on.
+    /// Returns the kernel parameters that tell the guest to continue a scenario.
     fn go_on(&self) -> String {
         self.resumed.map_or_else(String::new, |(scenario, life)| {
             format!(" plumb.scenario={scenario} plumb.life={life}")
@@ -74,15 +74,16 @@ impl Lab<'_> {
 
     /// Returns the command that boots this laboratory with `drives`, QEMU's arguments for the disks.
     ///
-    /// QEMU runs in a process group of its own, so that Ctrl-C comes to us alone, and under setpriv, which
-    /// makes the kernel kill it when we die without having ended it.
+    /// QEMU runs in its own process group, so that Ctrl-C reaches only this process, and under setpriv, which
+    /// makes the kernel kill QEMU if this process dies without having ended it.
     pub(crate) fn command(&self, files: &Files, drives: &[String]) -> Command {
         let mut command = Command::new("setpriv");
         command
             .args(["--pdeathsig", "KILL", "--", "qemu-system-x86_64"])
             .args(["-machine", "q35", "-accel", "tcg,thread=multi", "-smp", "1", "-m", "1024"])
-            // With an instruction for random numbers nothing in the guest waits for entropy. Without SSE 4.2:
-            // QEMU emulates its CRC-32C bit by bit, which takes longer than the tables that are used instead.
+            // With an instruction for random numbers nothing in the guest waits for entropy. SSE 4.2 is left
+            // out, since QEMU emulates its CRC-32C bit by bit, which takes longer than the tables used
+            // instead.
             .args(["-cpu", "qemu64,+rdrand,+ssse3,+sse4.1,+popcnt"])
             .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"])
             .arg("-kernel")

@@ -1,7 +1,7 @@
 //! Programs of this machine for the guest, with the shared libraries that they need.
 //!
-//! The guest's root has nothing but busybox; dmsetup, lvm, mdadm and the like are copied from here, with what
-//! `ldd` says they load, to the same paths.
+//! The guest's root otherwise has only busybox. dmsetup, lvm, mdadm and the like are copied from here, with
+//! their libraries according to `ldd`, to the same paths.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use anyhow::{Context, Result};
 
 use super::cpio::Archive;
 
-/// Adds a program under `/sbin/NAME` and its libraries where the loader looks for them.
+/// Adds a program as `/sbin/NAME`, and its libraries where the loader looks for them.
 ///
 /// # Errors
-/// When a file cannot be read.
+/// If a file cannot be read.
 pub(crate) fn add_program(
     archive: &Archive,
     program: &Path,
@@ -31,7 +31,7 @@ pub(crate) fn add_program(
     Ok(())
 }
 
-/// Returns the shared libraries of a program; none when it is static, which ldd reports as a failure.
+/// Returns the shared libraries of a program; empty if it is static, which ldd reports as a failure.
 fn libraries(program: &Path) -> Result<Vec<PathBuf>> {
     let output = Command::new("ldd").arg(program).output().context("running ldd")?;
     Ok(parse(&String::from_utf8_lossy(&output.stdout)))

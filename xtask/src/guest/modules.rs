@@ -1,8 +1,8 @@
-//! Kernel modules: which are needed, and in which order they must be inserted, as kmod says.
+//! Kernel modules: dependencies and order of insertion, according to kmod.
 //!
-//! Debian's kernel package carries no lists of dependencies (its install script has depmod make them), so
-//! they are made in the cache. Modules are shipped as `.ko` (6.1) or `.ko.xz` (6.12) and the guest's insmod
-//! wants them unpacked, so a needed module is unpacked once, into the cache.
+//! Debian's kernel package has no dependency lists (its install script runs depmod), so they are generated in
+//! the cache. Modules are shipped as `.ko` (6.1) or `.ko.xz` (6.12), and the guest's insmod needs them
+//! unpacked, so each module is unpacked once, into the cache.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,20 +12,20 @@ use anyhow::{Context, Result};
 use super::kernel::{Kernel, write_aside};
 use crate::{packages, process};
 
-/// The modules of one kernel package.
+/// Modules of one kernel package.
 #[derive(Debug)]
 pub(crate) struct Modules {
-    /// The directory that stands for the root, and the kernel's release.
+    /// Root directory of the modules, and the kernel's release.
     root: PathBuf,
     release: String,
     unpacked_dir: PathBuf,
 }
 
 impl Modules {
-    /// The modules of `kernel`; unpacked ones will be kept in `unpacked_dir`.
+    /// Opens the modules of `kernel`. Unpacked ones are stored in `unpacked_dir`.
     ///
     /// # Errors
-    /// When their dependencies cannot be listed.
+    /// If their dependencies cannot be listed.
     pub(crate) fn open(kernel: &Kernel, unpacked_dir: &Path) -> Result<Self> {
         let Kernel { root, release, .. } = kernel;
         if !root.join("lib/modules").join(release).join("modules.dep").exists() {
@@ -36,17 +36,17 @@ impl Modules {
         Ok(Self { root: root.clone(), release: release.clone(), unpacked_dir: unpacked_dir.to_owned() })
     }
 
-    /// Returns the files to insert, in order and each once, so that all of `wanted` are there. What is built
-    /// in needs no file.
+    /// Returns the files to insert for all of `wanted`, in order and each once. Built-in modules need no
+    /// file.
     ///
     /// # Errors
-    /// When the kernel has no such module, or it cannot be unpacked.
+    /// If the kernel has no such module, or it cannot be unpacked.
     pub(crate) fn files_for(&self, wanted: &[&str]) -> Result<Vec<PathBuf>> {
         let mut files = Vec::new();
         for name in wanted {
             let mut command = kmod("modprobe")?;
             command.arg("--dirname").arg(&self.root).args(["--set-version", &self.release]);
-            // The modprobe configuration of this machine does not concern the guest.
+            // The modprobe configuration of this machine does not apply to the guest.
             command.args(["--config", "/dev/null", "--show-depends", name]);
             for packed in inserted(&process::text(&mut command)?) {
                 let file = self.unpacked(packed)?;
@@ -71,12 +71,12 @@ impl Modules {
     }
 }
 
-/// Returns a program of kmod, which is seldom in the path of a user.
+/// Returns a program of kmod, which is often outside a user's path.
 fn kmod(program: &str) -> Result<Command> {
     Ok(Command::new(packages::find(program).with_context(|| format!("{program} has gone"))?))
 }
 
-/// Returns the files in what modprobe would do: `insmod /path/to/module.ko parameters`, or `builtin name`.
+/// Returns the files in modprobe's dry run: `insmod /path/to/module.ko parameters`, or `builtin name`.
 fn inserted(said: &str) -> impl Iterator<Item = &Path> {
     said.lines().filter_map(|line| line.strip_prefix("insmod ")?.split(' ').next().map(Path::new))
 }

@@ -13,13 +13,13 @@ use anyhow::{Context, Result};
 use super::disk::Disk;
 use super::qmp::Sample;
 
-/// The trace event to switch on.
+/// Trace event to enable.
 pub(crate) const EVENT: &str = "pci_nvme_flush_ns";
 
-/// Fills in the flushes of the NVMe drives among `disks` from QEMU's log.
+/// Sets the flushes of the NVMe drives among `disks` from QEMU's log.
 ///
 /// # Errors
-/// When the log cannot be read.
+/// If the log cannot be read.
 pub(crate) fn complete(sample: &mut Sample, disks: &[Disk], log: &Path) -> Result<()> {
     let namespaces = super::disk::namespaces(disks);
     if namespaces.is_empty() {
@@ -29,7 +29,7 @@ pub(crate) fn complete(sample: &mut Sample, disks: &[Disk], log: &Path) -> Resul
     let flushes = count(&text);
     for (number, name) in namespaces {
         if let Some(counters) = sample.get_mut(name) {
-            // A QEMU that does count them is right too; it is never both that are short.
+            // The maximum is also right for a QEMU that does count them.
             counters.flushes = counters.flushes.max(flushes.get(&number).copied().unwrap_or_default());
         }
     }
