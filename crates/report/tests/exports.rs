@@ -1,5 +1,5 @@
-//! The exports, read by the programs that they are for. Each is skipped, aloud, where its program is not
-//! installed.
+//! Exports, read by the programs for which they are made. Each test is skipped with a message if its program
+//! is missing.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -144,8 +144,8 @@ fn fio_s_readers_find_a_load_s_directions() {
     assert_eq!(value["jobs"][1]["trim"]["total_ios"], 500);
 }
 
-/// A latency with a schedule is one since the intended start in every format; the service time stands beside
-/// it under its own name.
+/// A latency with a schedule counts from the intended start in every format. The service time has its own
+/// name.
 #[test]
 fn an_overloaded_schedule_has_one_latency_everywhere() {
     let mut recording = common::load_recording("many-writers");
@@ -196,7 +196,7 @@ fn an_overloaded_schedule_has_one_latency_everywhere() {
     assert!(sum("write").ends_with(" 0.341") && !sum("write-service-time").ends_with(" 0.341"), "{metrics}");
 }
 
-/// Discards and transactions are in every export, with the document's own figures.
+/// Discards and transactions are in every export, with the figures of the document.
 #[test]
 fn discards_are_counted_and_what_a_program_does_unseen_is_not() {
     let mut recording = common::load_recording("side-by-side");

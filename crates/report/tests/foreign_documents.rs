@@ -1,11 +1,11 @@
-//! Documents from elsewhere: guards against arithmetic that overflows, and against a field that is trusted to
-//! be sound. Whatever can be read as a document makes every format.
+//! Documents from outside. Guards against arithmetic overflows, and against trust in the values of fields.
+//! Everything that can be read as a document can be rendered in every format.
 
 use crate::common;
 use plumb_report::{Format, RunDocument, RunRecording, Style, render, verdict};
 use serde_json::{Number, Value, json};
 
-/// Judges `value` and makes every format of it, if it is a document at all.
+/// Judges `value` and renders it in every format, if it is a document. Returns whether it is.
 fn report(value: &Value, recording: &RunRecording) -> bool {
     let Ok(mut document) = RunDocument::from_json(&value.to_string()) else { return false };
     verdict::conclude(&mut document, Vec::new());
@@ -15,7 +15,7 @@ fn report(value: &Value, recording: &RunRecording) -> bool {
 
 fn every_format(recording: &RunRecording) {
     for format in Format::ALL.into_iter().filter(|format| *format != Format::Junit) {
-        // Only text for a terminal is laid out by a width.
+        // Only text for a terminal depends on a width.
         let widths: &[usize] = if format == Format::Terminal { &[1, 100] } else { &[100] };
         for &width in widths {
             let style = Style { width, colour: false, unicode: true, ..Style::PLAIN };
@@ -25,7 +25,7 @@ fn every_format(recording: &RunRecording) {
     }
 }
 
-/// Replaces every number of `value` by what `of` makes of it.
+/// Replaces every number of `value` by the result of `of`.
 fn numbers(value: &mut Value, of: &dyn Fn(&Number) -> Value) {
     match value {
         Value::Number(number) => *value = of(number),
@@ -35,7 +35,7 @@ fn numbers(value: &mut Value, of: &dyn Fn(&Number) -> Value) {
     }
 }
 
-/// The paths to every value within `value`, as JSON pointers.
+/// Collects the paths of all values within `value` as JSON pointers.
 fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     match value {
@@ -52,10 +52,10 @@ fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Names of fields that hold integers of 32 bits.
+/// Names of fields with integers of 32 bits.
 const NARROW: [&str; 5] = ["cpus", "depth", "threads", "number", "durable_write_every"];
 
-/// Returns the largest number of the kind of `number`.
+/// Returns the largest number of the same kind as `number`.
 fn largest(number: &Number) -> Value {
     if number.is_u64() { json!(u64::MAX) } else { json!(f64::MAX) }
 }
@@ -90,13 +90,13 @@ fn nothing_negative_and_tiny_numbers_everywhere() {
     }
 }
 
-/// Returns true if the path leads through the first two items of arrays only: the others are shaped and read
-/// as they are.
+/// Returns true if the path leads only through the first two items of arrays, since the others have the same
+/// form.
 fn is_of_first_items(pointer: &str) -> bool {
     pointer.split('/').filter_map(|part| part.parse::<usize>().ok()).all(|index| index < 2)
 }
 
-/// Returns the values that replace a value in turn.
+/// Returns the values that replace a value, one after another.
 fn damages() -> Vec<Value> {
     let mut damages = vec![Value::Null, json!([]), json!({}), json!(u64::MAX), json!(-1), json!(1e308)];
     damages.extend(["", "\u{202e}\u{0}<b>", "ffff\u{fffd}…"].map(Value::from));
@@ -124,7 +124,7 @@ fn every_field_of_a_load_damaged_in_turn() {
     let whole = serde_json::to_value(recording.document.as_json()).unwrap();
     let mut all = Vec::new();
     pointers(&whole, "", &mut all);
-    // The totals are shaped and read as the target is.
+    // The totals have the same form as the targets.
     all.retain(|pointer| !pointer.contains("/total/") && is_of_first_items(pointer));
     let mut documents = 0;
     for pointer in &all {
@@ -139,10 +139,10 @@ fn every_field_of_a_load_damaged_in_turn() {
 
 #[test]
 fn every_field_damaged_in_turn() {
-    // In the form that is written, and in that of recordings before it.
+    // In the present form, and in that of older recordings.
     let denied = serde_json::to_value(common::document("denied").as_json()).unwrap();
     for (name, whole) in [("denied", denied), ("hard-drive", common::recorded("hard-drive"))] {
-        // Without distributions, so that many documents are made soon.
+        // Without distributions, so that many documents can be tested quickly.
         let recording = RunRecording::without_distributions(common::document(name));
         let mut all = Vec::new();
         pointers(&whole, "", &mut all);

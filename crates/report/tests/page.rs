@@ -1,7 +1,6 @@
-//! The page in a real browser: it draws without an error, asks for nothing, and nothing in a name becomes
-//! markup.
+//! Page in a real browser: it draws without errors, requests nothing, and no name becomes markup.
 //!
-//! Skipped, aloud, where there is no Chromium.
+//! Skipped with a message without Chromium.
 
 use crate::common;
 use plumb_block::Nanos;
@@ -14,7 +13,7 @@ fn page<'a>(of: impl Into<RenderInput<'a>>) -> String {
     render(of, Format::Html, Style::default()).expect("a page")
 }
 
-/// Opens `html` in Chromium; `None`, with a line about it, where there is none.
+/// Opens `html` in Chromium; prints a skip and returns `None` without it.
 fn open(html: &str, name: &str) -> Option<BrowserOutput> {
     let directory = tempfile::tempdir().expect("a temporary directory");
     browser::open(html, name, directory.path())
@@ -26,8 +25,8 @@ fn title(dom: &str) -> &str {
     &dom[start..end]
 }
 
-/// Returns the number of charts that a page has: one of distributions; of every target that did something
-/// rates, throughput and latency, and the latency of its syncs where that was recorded.
+/// Returns the number of charts of a page: one of distributions; for each target with operations rates,
+/// throughput and latency, and the latency of its syncs if that was recorded.
 fn charts(recording: &RunRecording) -> usize {
     let document = &recording.document;
     let is_method =
@@ -177,12 +176,12 @@ fn document_named(recording: &mut RunRecording, name: &str) {
     name.clone_into(&mut recording.document.target);
 }
 
-/// Opens a page with all parts unfolded: folded charts are drawn when they are shown.
+/// Opens a page with all sections unfolded, since folded charts are drawn when they are shown.
 fn open_unfolded(html: &str, name: &str) -> Option<BrowserOutput> {
     open(&html.replace("<details", "<details open"), name)
 }
 
-/// Checks that all charts of a recording are drawn, and that its script and names do no harm.
+/// Checks that all charts of a recording are drawn, and that script and names cause no errors.
 fn assert_drawn(recording: &RunRecording, seen: &BrowserOutput, name: &str) {
     assert!(seen.dom.contains("data-drawn=\"\""), "{name}: the script did not end: {}", seen.said);
     assert!(!seen.said.contains("CONSOLE") && !seen.dom.contains("<img"), "{name}: {}", seen.said);

@@ -1,4 +1,4 @@
-//! A proof in the formats that other programs read, and as it is opened again from its run directory.
+//! Proof in the formats for other programs, and opened again from its run directory.
 
 use crate::common;
 use plumb_measure::{Manifest, Out, RunDirectory};

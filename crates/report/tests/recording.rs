@@ -1,5 +1,5 @@
-//! Every format is made again from a run directory alone, and a run that was cut short is reported as far as
-//! it came.
+//! Every format can be made again from a run directory alone, and an interrupted run is reported as far as it
+//! came.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ fn append_histogram(run: &mut RunDirectory, tag: String, histogram: &Histogram) 
         .expect("a histogram");
 }
 
-/// Three seconds in 30 buckets.
+/// Appends a series of three seconds in 30 buckets.
 fn append_series(run: &mut RunDirectory, name: &str) {
     let mut series = Series::starting_at(Nanos(0), Nanos::secs(3));
     for at in 0..30_000_u64 {
@@ -99,7 +99,7 @@ fn a_document_alone_still_makes_every_format() {
     }
 }
 
-/// Every figure of the tables of a check without `spans` is written again as it was, and read again.
+/// Every figure in the tables of a check without `spans` survives being read and written again.
 #[test]
 fn a_check_is_written_as_it_was_read() {
     for name in common::NAMES {

@@ -1,6 +1,5 @@
-//! The shipped JSON Schemas say what documents are: everything that is written validates, no key is written
-//! that they do not know, and no promised key can be missing. Guards against a field that is added to a type
-//! and forgotten in the schema.
+//! The shipped JSON Schemas match the documents: every written document validates, has only known keys, and
+//! lacks no promised key. Guards against a field that is added to a type but not to the schema.
 
 use crate::common;
 use plumb_measure::{DeviceIdentity, Manifest, Out, RunDirectory};

@@ -1,6 +1,6 @@
-//! The rules on paths that were recorded on real kernels: guards against rules that fit only paths made by
-//! hand. A survey ends below the drives, in an adapter or a hypervisor, and a rule that looked for the drive
-//! at the end of the path accused every drive that takes FUA itself.
+//! Rules on paths recorded on real kernels. Guards against rules that fit only hand-made paths: a survey ends
+//! below the drives, in an adapter or a hypervisor, and a rule that expected the drive at the end of the path
+//! accused every drive with native FUA.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use plumb_path::{Cache, Flush, Fua, Severity, WritePath, load, survey};
 use plumb_report::document::Sides;
 use plumb_report::{RunDocument, verdict};
 
-/// Recordings of machines on which nothing is wrong.
+/// Recordings of machines without problems.
 const HONEST: [&str; 13] = [
     "ext4-nvme",
     "ext4-ahci",

@@ -1,5 +1,4 @@
-//! The terminal report of every sample at three widths, in UTF-8 and in ASCII: what a reader sees is reviewed
-//! as text.
+//! Terminal report of every sample at three widths, in UTF-8 and in ASCII, reviewed as text.
 
 use crate::common;
 use plumb_path::Survey;
@@ -23,7 +22,7 @@ fn names() -> Vec<String> {
     common::NAMES.map(str::to_owned).into_iter().chain(loads).chain(proofs).collect()
 }
 
-/// Returns the columns that no break can help: paths that are to be copied, and single long words.
+/// Returns true for a line wider than `width`. Lines to copy, which are not broken, are exempt.
 fn too_long(line: &str, width: usize) -> bool {
     let copied = ["/", "plumb-runs/", "plumb prove replay"];
     line.chars().count() > width && !copied.iter().any(|start| line.trim_start().starts_with(start))

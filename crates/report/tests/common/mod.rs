@@ -1,4 +1,4 @@
-//! Sample documents for tests, with distributions and time series made to fit their figures.
+//! Sample documents for tests, with distributions and time series that match their figures.
 
 use std::path::PathBuf;
 
@@ -9,18 +9,18 @@ use plumb_report::document::Part;
 use plumb_report::document::proof::{TimelineItem, WindowResult};
 use plumb_report::{ProofDocument, RunDocument, RunRecording, verdict};
 
-/// The names of all samples.
+/// Names of all samples.
 pub(crate) const NAMES: [&str; 7] =
     ["virtual-machine", "raid-eight-disks", "tmpfs", "interrupted", "denied", "hard-drive", "no-storage"];
 
-/// Returns a sample as it stands in its file.
+/// Returns a sample as in its file.
 pub(crate) fn recorded(name: &str) -> serde_json::Value {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(format!("{name}.json"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns a sample as it was measured: without verdicts.
+/// Returns a sample without verdicts.
 pub(crate) fn document(name: &str) -> RunDocument {
     RunDocument::from_json(&recorded(name).to_string()).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
@@ -48,7 +48,7 @@ pub(crate) fn recording(name: &str) -> RunRecording {
     recording
 }
 
-/// Returns a distribution with about these percentiles: straight lines between them on a logarithmic scale.
+/// Returns a distribution with approximately these percentiles, interpolated on a logarithmic scale.
 fn histogram(latency: &Latency) -> Histogram {
     let knots = [
         (0.0, Some(latency.min)),
@@ -73,7 +73,7 @@ fn histogram(latency: &Latency) -> Histogram {
     histogram
 }
 
-/// Returns a series that swings by a tenth around its mean, after a first bucket that is slower.
+/// Returns a series that varies by a tenth around its mean, after a slower first bucket.
 fn points(operations: u64, seconds: f64) -> Vec<TimeseriesRow> {
     let buckets = (seconds * 10.0).round() as u64;
     (0..buckets)
@@ -93,7 +93,7 @@ fn points(operations: u64, seconds: f64) -> Vec<TimeseriesRow> {
         .collect()
 }
 
-/// The names of all samples of loads.
+/// Names of all samples of loads.
 pub(crate) const LOADS: [&str; 5] = ["cache-or-disk", "side-by-side", "all-wrong", "many-writers", "denied"];
 
 /// Returns a sample of a load with its verdicts, distributions and time series.
@@ -101,10 +101,10 @@ pub(crate) fn load_recording(name: &str) -> RunRecording {
     recording(&format!("load/{name}"))
 }
 
-/// The names of all samples of proofs.
+/// Names of all samples of proofs.
 pub(crate) const PROOFS: [&str; 4] = ["lost", "proved", "stopped", "large"];
 
-/// Returns a sample of a proof; `large` is `lost` with 300 things around the cut, and 10,000 windows.
+/// Returns a sample of a proof. `large` is `lost` with 300 items around the cut, and 10,000 windows.
 pub(crate) fn proof(name: &str) -> ProofDocument {
     let file = if name == "large" { "lost" } else { name };
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/samples/proof/{file}.json"));
