@@ -1,5 +1,5 @@
-//! Tests that what is beneath a target counts as the target. It guards against writing through a loop device
-//! into a file system that is mounted by another way. Loop devices of our own, so only root can run this.
+//! Tests that everything below a target counts as the target. Guards against writing through a loop device
+//! into a file system that is mounted in another way. Uses own loop devices, which takes root.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
@@ -11,14 +11,14 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use crate::support::{alone, destroy, nothing, open_path, overwrite, run};
 use plumb_testkit::loop_device::{LoopDevice, Mount};
 
-/// A file of 64 MiB, and a loop device over it.
+/// File of 64 MiB with a loop device on it.
 struct Bench {
     lower: LoopDevice,
     file: PathBuf,
     _directory: tempfile::TempDir,
 }
 
-/// Only where there are loop devices; else says that the test cannot run.
+/// Creates the bench; prints a skip and returns `None` without loop devices.
 fn bench(options: &[&str]) -> Option<Bench> {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().canonicalize().unwrap().join("image");
@@ -37,7 +37,7 @@ fn over(file: &Path, options: &[&str]) -> Option<LoopDevice> {
     }
 }
 
-/// Returns the bench with ext4 on its loop device, mounted; what has to be there is said where it is not.
+/// Returns the bench with ext4 on its loop device, mounted. Prints a skip if something is missing.
 fn mounted(options: &[&str]) -> Option<(Bench, Mount)> {
     let bench = bench(options)?;
     let mounted = run("mkfs.ext4", &["-q", &bench.lower.path.display().to_string()])
@@ -82,7 +82,7 @@ fn loop_devices_over_one_file_are_users_of_what_they_share() {
     let said = refused(&within.path, &overwrite());
     assert!(said.contains(&format!("{} is mounted at", bench.lower.name)), "{said}");
     assert!(said.contains(&format!("{} is behind {}", bench.file.display(), bench.lower.name)), "{said}");
-    // By another name of the file.
+    // Another name of the file.
     let link = bench.file.with_file_name("link");
     fs::hard_link(&bench.file, &link).unwrap();
     let Some(linked) = over(&link, &["--offset", "16M", "--sizelimit", "8M"]) else { return };
@@ -95,7 +95,7 @@ fn loop_devices_over_one_file_are_users_of_what_they_share() {
     let open = |device: &LoopDevice| File::open(&device.path).unwrap();
     assert!(overlap(open(&within), open(&bench.lower)).unwrap());
     assert!(!overlap(open(&apart), open(&bench.lower)).unwrap());
-    // A use that is destroyed as typed still is one.
+    // Permission to destroy it as typed does not cover a use.
     let word = format!("{}={}", within.name, bench.file.display());
     let opened = open_path(&within.path, Intent::WRITE, &destroy(&word)).unwrap();
     assert!(opened.notes.iter().any(|note| note.contains("is mounted at")), "{:?}", opened.notes);
@@ -144,7 +144,7 @@ fn what_is_claimed_by_another_way_to_the_same_file_is_in_use() {
     let _alone = alone();
     let Some(bench) = bench(&[]) else { return };
     let Some(other) = over(&bench.file, &[]) else { return };
-    // A mount in another mount namespace claims it so, which the mount table here does not show.
+    // A mount in another mount namespace, which this mount table does not show, claims it in this way.
     let exclusive = OFlags::EXCL.bits() as i32;
     let claim = OpenOptions::new().read(true).custom_flags(exclusive).open(&bench.lower.path).unwrap();
     let file = bench.file.display().to_string();
@@ -161,7 +161,7 @@ fn what_is_claimed_by_another_way_to_the_same_file_is_in_use() {
 fn a_loop_device_over_a_locked_file_is_never_written() {
     let _alone = alone();
     let Some(bench) = bench(&[]) else { return };
-    // A simulated drive locks its medium in the same way, and a cache its files.
+    // A simulated drive locks its medium in this way, and a cache its files.
     let medium = File::open(&bench.file).unwrap();
     flock(&medium, FlockOperation::NonBlockingLockExclusive).unwrap();
     let word = format!("{}={}", bench.lower.name, bench.file.display());
@@ -180,7 +180,7 @@ fn a_loop_device_over_active_swap_space_is_never_written() {
     let _alone = alone();
     let Some(bench) = bench(&["--offset", "1M"]) else { return };
     let file = bench.file.display().to_string();
-    // A swap file has no holes.
+    // A swap file must not have holes.
     fs::write(&bench.file, vec![0; 64 << 20]).unwrap();
     fs::set_permissions(&bench.file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     if let Err(why) = run("mkswap", &["-q", &file]).and_then(|_| run("swapon", &[&file])) {
@@ -225,7 +225,7 @@ fn what_wipefs_leaves_is_refused_with_the_way_to_erase_it() {
     if let Err(why) = run("mkfs.ext4", &["-q", &path]).and_then(|_| run("wipefs", &["-a", "-q", &path])) {
         return plumb_testkit::skip(&why);
     }
-    // Each refusal names one copy, and the command that it gives erases that.
+    // Each refusal names one copy, and the command that erases it.
     let mut erased = 0;
     while let Err(error) = open_path(&bench.lower.path, Intent::WRITE, &overwrite()) {
         let said = error.to_string();
@@ -259,13 +259,13 @@ fn what_only_blkid_knows_is_refused() {
     );
     let word = format!("{}={}", bench.lower.name, bench.file.display());
     drop(open_path(&bench.lower.path, Intent::WRITE, &destroy(&word)).unwrap());
-    // A foreign file, too; one that plumb made is asked about by nobody.
+    // Also for a foreign file. A file that plumb made needs no permission.
     let copy = bench.file.with_file_name("copy");
     fs::copy(&bench.file, &copy).unwrap();
     assert!(refused(&copy, &overwrite()).contains("as blkid says"));
 }
 
-/// A directory with an overlay mounted in it.
+/// Directory with an overlay mounted in it.
 struct Overlay {
     directory: tempfile::TempDir,
 }
@@ -327,7 +327,7 @@ fn a_file_of_an_overlay_is_the_file_of_its_layer() {
 fn how_to_erase_what_is_left_is_not_said_of_a_device_in_use() {
     let _alone = alone();
     let Some(bench) = bench(&[]) else { return };
-    // The superblock of group 1 of an ext2 with blocks of 1 KiB, whose first one is gone.
+    // Superblock of group 1 of an ext2 with blocks of 1 KiB, whose first one is gone.
     let group = 8193 * 1024;
     let image = OpenOptions::new().write(true).open(&bench.lower.path).unwrap();
     for (at, bytes) in [(group + 0x38, [0x53, 0xef]), (group + 0x5a, [1, 0])] {

@@ -1,5 +1,5 @@
-//! Block devices: loop devices of our own, so only root can run this. It guards against the worst that plumb
-//! could do: to write over a disk that somebody uses.
+//! Block devices: own loop devices, which takes root. Guards against the worst error of plumb, to overwrite a
+//! disk in use.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use plumb_linux::FileOptions;
 use plumb_targets::{Intent, Kind, Name, Permission, TargetKind, TargetRequest, Time, open, open_all};
 use plumb_testkit::loop_device::{LoopDevice, Mount};
 
-/// A loop device over a file, and nobody else's turn.
+/// Loop device on a file, used by one test at a time.
 struct Bench {
     device: LoopDevice,
     backing: PathBuf,
@@ -20,8 +20,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// Returns a device of `mib` MiB after `prepare` was run on its file; `None`, said aloud, if it cannot be
-    /// had.
+    /// Returns a device of `mib` MiB after `prepare` has run on its file. Prints a skip and returns `None` if
+    /// that is impossible.
     fn new(mib: u64, prepare: &[&str], options: &[&str]) -> Option<Self> {
         let alone = alone();
         let directory = tempfile::tempdir().unwrap();
@@ -43,7 +43,7 @@ impl Bench {
         Some(Self { device, backing, _directory: directory, _alone: alone })
     }
 
-    /// Returns the contents of the device, written back first.
+    /// Returns the contents of the device after writing them back.
     fn bytes(&self) -> Vec<u8> {
         File::open(&self.device.path).unwrap().sync_all().unwrap();
         fs::read(&self.backing).unwrap()
@@ -72,7 +72,7 @@ fn a_blank_device_needs_to_be_overwritten_and_is_claimed() {
     assert_eq!(read.identity, Some(bench.word()));
     let opened = open_path(&bench.device.path, Intent::WRITE, &overwrite()).unwrap();
     assert_eq!(write_first_block(&*opened.device), Outcome::Done);
-    // Claimed: nobody else can, by other means either, until the last device over it is gone.
+    // Claimed: it cannot be opened otherwise until the last device on it is gone.
     assert!(bench.refusal(&overwrite()).contains("in use"));
     let again = opened.open_again(FileOptions::write_direct(), clock()).unwrap();
     assert_eq!(write_first_block(&*again), Outcome::Done);
@@ -129,13 +129,13 @@ fn a_mounted_file_system_is_refused_and_destroyed_only_as_typed() {
     let before = bench.bytes();
     let said = bench.refusal(&overwrite());
     assert!(said.contains(&format!("is mounted at {point} (ext4)")) && said.contains("unmount"), "{said}");
-    // The file behind it is in use, too.
+    // The backing file is in use as well.
     let error = open_path(&bench.backing, Intent::WRITE, &overwrite()).unwrap_err();
     assert!(error.to_string().contains(&format!("behind {}", bench.device.name)), "{error}");
     assert!(bench.bytes() == before, "a refusal has changed the device");
     match open_path(&bench.device.path, Intent::WRITE, &destroy(&bench.word())) {
         Ok(opened) => assert!(opened.notes.iter().any(|note| note.contains("is mounted at")), "{opened:?}"),
-        // A kernel may be built to refuse that by itself (CONFIG_BLK_DEV_WRITE_MOUNTED).
+        // A kernel may refuse that by itself (CONFIG_BLK_DEV_WRITE_MOUNTED).
         Err(error) => assert!(matches!(error.kind(), Kind::Os(_)), "{error}"),
     }
     let path = bench.backing.to_str().unwrap();
@@ -171,7 +171,7 @@ fn a_read_only_device_is_not_written() {
 #[test]
 fn a_mounted_partition_protects_the_whole_disk() {
     let Some(bench) = Bench::new(16, &[], &["--partscan"]) else { return };
-    // One partition of 14 MiB from 1 MiB on; ext4 in it.
+    // One partition of 14 MiB from 1 MiB on, with ext4 in it.
     let entry = [0_u8, 0, 0, 0, 0x83, 0, 0, 0, 0, 8, 0, 0, 0, 0x70, 0, 0];
     let disk = fs::OpenOptions::new().write(true).open(&bench.device.path).unwrap();
     let write = |bytes: &[u8], at| std::os::unix::fs::FileExt::write_all_at(&disk, bytes, at).unwrap();
@@ -179,7 +179,7 @@ fn a_mounted_partition_protects_the_whole_disk() {
     write(&[0x55, 0xaa], 510);
     disk.sync_all().unwrap();
     drop(disk);
-    // The kernel is told of the partition, for it may be built to read no such tables.
+    // The kernel is told about the partition, since it may be built without support for such tables.
     if let Err(why) = run("addpart", &[bench.device.path.to_str().unwrap(), "1", "2048", "28672"]) {
         return plumb_testkit::skip(&why);
     }

@@ -1,4 +1,4 @@
-//! Regular files: made, marked, laid out, undone; and never touched where the rules refuse.
+//! Regular files: created, marked, laid out, removed; and unchanged after a refusal.
 
 use std::fs;
 use std::os::unix::fs::FileExt as _;
@@ -22,7 +22,7 @@ fn directory() -> (tempfile::TempDir, PathBuf) {
     (directory, path)
 }
 
-/// Returns true if files can be marked where the tests are; else says that the test cannot run.
+/// Returns true if files can be marked in this directory; otherwise prints a skip.
 fn marks_are_kept(directory: &Path) -> bool {
     let probe = fs::File::create(directory.join("probe")).unwrap();
     let kept = mark_as_made(&probe).unwrap();
@@ -38,7 +38,7 @@ fn filling(stop: &AtomicBool) -> Filling<'_> {
     Filling { seed: 3, stop, progress }
 }
 
-/// Returns the access modes (O_ACCMODE) of the descriptors that this process has of `path`.
+/// Returns the access modes (O_ACCMODE) of this process's descriptors of `path`.
 fn access_of_descriptors(path: &Path) -> Vec<u32> {
     let mut modes = Vec::new();
     for entry in fs::read_dir("/proc/self/fd").unwrap().flatten() {
@@ -92,7 +92,7 @@ fn a_cut_that_was_seen_once_is_not_forgotten_when_the_file_grows_again() {
 
 #[test]
 fn blocks_that_a_file_lost_are_seen_after_it_grew_again() {
-    // The hole at the end was there before.
+    // The hole at the end existed before.
     for place in [std::env::temp_dir(), PathBuf::from("/dev/shm")] {
         let Ok(directory) = tempfile::tempdir_in(&place) else {
             plumb_testkit::skip(&format!("no directory in {}", place.display()));
@@ -128,7 +128,7 @@ fn reserved_blocks_that_a_file_lost_are_seen_after_it_grew_again() {
         };
         let path = directory.path().join("theirs.dat");
         let file = fs::File::create_new(&path).unwrap();
-        // Not a whole page at the end.
+        // The end is not a whole page.
         let length = 2 * MIB.0 - 512;
         if rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, length).is_err() {
             plumb_testkit::skip(&format!("{} reserves nothing", place.display()));
@@ -165,7 +165,7 @@ fn what_was_made_is_removed_when_laying_out_fails_and_nothing_else_is() {
     let stopped = opened.lay_out(filling(&AtomicBool::new(true))).unwrap_err();
     assert_eq!(stopped.kind(), Kind::Os(Some(Errno::EINTR)));
     assert!(stopped.to_string().contains("new.dat") && !path.exists(), "{stopped}");
-    // Another file that took the name meanwhile is not ours to remove.
+    // Another file that took the name meanwhile must not be removed.
     let mut opened = open_path(&path, Intent::READ.sized(MIB), &nothing()).unwrap();
     fs::remove_file(&path).unwrap();
     fs::write(&path, "somebody's").unwrap();
@@ -187,7 +187,7 @@ fn a_file_of_somebody_else_is_refused_and_not_one_byte_of_it_changes() {
     }
     let error = open_path(&path, Intent::WRITE, &destroy("/etc/passwd")).unwrap_err();
     assert_eq!(error.kind(), Kind::Refused, "a word that names another file");
-    // A device that was opened for reading refuses to write, and none of its descriptors could.
+    // A device opened for reading refuses to write, and none of its descriptors permits it.
     let opened = open_path(&path, Intent::READ, &overwrite()).unwrap();
     let access = access_of_descriptors(&path);
     assert!(!access.is_empty() && access.iter().all(|mode| *mode == 0), "{access:?}");
@@ -230,7 +230,7 @@ fn one_refusal_among_several_targets_leaves_everything_as_it_was() {
     let refused = open_all(&[want(&new), want(&theirs)], &typo, &Time::Real(clock())).unwrap_err();
     assert!(refused.to_string().contains("no-such-serial"), "{refused}");
     assert!(!new.exists());
-    // An open that fails only when files are made is undone: this name is too long for a file.
+    // An open that fails only when files are created is undone: this name is too long for a file.
     let long = directory.join("x".repeat(300));
     let failed = open_all(&[want(&new), want(&long)], &overwrite(), &Time::Real(clock())).unwrap_err();
     assert!(matches!(failed.kind(), Kind::Os(Some(_))), "{failed}");
@@ -285,7 +285,7 @@ fn a_run_that_verifies_has_its_file_alone_and_plain_writers_share_it() {
         let error = open(intent).unwrap_err();
         assert!(error.kind() == Kind::Refused && error.to_string().contains(words), "{error}");
     };
-    // First a new file, then one that is there.
+    // First a new file, then an existing one.
     for _ in 0..2 {
         let mut first = open(verified).unwrap();
         first.laid_out();
@@ -301,7 +301,7 @@ fn a_run_that_verifies_has_its_file_alone_and_plain_writers_share_it() {
     let writers = [plain, plain].map(|intent| open(intent).unwrap());
     refused(verified, "another run of plumb writes to it, and this one verifies what it writes");
     drop(writers);
-    // One run may name it in several ways.
+    // One run may use several names of it.
     fs::hard_link(&path, &link).unwrap();
     let want = |path: &Path, intent| TargetRequest {
         name: Name::parse(path).unwrap(),
@@ -333,11 +333,11 @@ fn things_that_are_no_targets_are_said_to_be_none() {
         (PathBuf::from("nbd://127.0.0.1:1/x"), Kind::Os(Some(Errno::ECONNREFUSED)), "connect"),
         (PathBuf::from("#99999"), Kind::NotFound, "disk"),
     ] {
-        // With a size a directory is a test file in it.
+        // With a size, a directory stands for a test file in it.
         let intent = if path == directory { Intent::WRITE } else { Intent::WRITE.sized(MIB) };
         let error = open_path(&path, intent, &overwrite()).unwrap_err();
         assert_eq!(error.kind(), kind, "{error}");
-        // The simulator's own message says how to find the right name of a model.
+        // The simulator's own message states how to find the right name of a model.
         let is_advised = !error.remedy().is_empty() || error.to_string().contains("`plumb drive list`");
         assert!(error.to_string().contains(word) && is_advised, "{error}");
     }

@@ -1,5 +1,4 @@
-//! The tests of this crate from outside. One program, so that it is linked once: a scenario a file, and what
-//! they share.
+//! Integration tests of the crate, linked as one program: one scenario per file, and common code.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 

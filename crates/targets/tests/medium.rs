@@ -1,5 +1,5 @@
-//! The medium of a served drive: nobody's file becomes one unasked. It guards against writing a drive over an
-//! image that somebody has mounted, or merely keeps.
+//! Medium of a served drive: no foreign file becomes one without permission. Guards against writing a drive
+//! over an image that is mounted or kept.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -25,7 +25,7 @@ fn take(path: &Path, overwrite: bool) -> Result<Option<String>, Error> {
     Medium::open(path, &path.display().to_string(), wanted(overwrite)).map(|medium| medium.pending.settle())
 }
 
-/// Returns the refusal of a file, which must stay as it is.
+/// Returns the refusal of a file, which must stay unchanged.
 fn refusal(path: &Path, overwrite: bool) -> String {
     let before = fs::read(path).unwrap();
     let error = take(path, overwrite).unwrap_err();
@@ -51,7 +51,7 @@ fn what_plumb_made_is_taken_again_and_what_somebody_keeps_only_as_told() {
     take(&at("empty"), false).unwrap();
     assert_eq!(fs::metadata(at("empty")).unwrap().len(), SIZE);
     let note = take(&at("new"), false).unwrap();
-    // A drive that was used has written to its medium.
+    // A used drive has written to its medium.
     fs::write(at("new"), vec![9; SIZE as usize]).unwrap();
     if note.is_some() {
         assert!(refusal(&at("new"), false).contains("--overwrite"));

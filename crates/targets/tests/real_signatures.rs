@@ -1,4 +1,4 @@
-//! Tests that the marks of mkfs and its like are found, with the tools that are installed here. It guards
+//! Tests that the signatures of mkfs and similar tools are found, with the tools installed here. Guards
 //! against a table that only agrees with itself.
 
 use std::fs::File;
@@ -10,8 +10,8 @@ use plumb_guard::signature::{FileSource, find};
 
 use crate::support::alone;
 
-/// The names of what is in a file of `mib` MiB after `command`, in which `{}` stands for the file; `None` if
-/// the command is not here or fails.
+/// Returns the names of the signatures in a file of `mib` MiB after `command`, in which `{}` stands for the
+/// file; `None` if the command is missing or fails.
 fn made_with(mib: u64, command: &[&str]) -> Option<Vec<&'static str>> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("image");
@@ -74,14 +74,14 @@ const CALLED: [(&str, &str); 35] = [
     ("UBIFS", "ubifs"),
 ];
 
-/// Holds our name against that of blkid(8), where it is installed and sees one kind.
+/// Compares our name with that of blkid(8), if it is installed and finds a single kind.
 fn agrees_with_blkid(path: &Path, found: &[&'static str]) {
     let Ok(output) = Command::new("blkid").args(["-p", "-o", "export"]).arg(path).output() else {
         return plumb_testkit::skip("there is no blkid here");
     };
     let text = String::from_utf8_lossy(&output.stdout);
     let said = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
-    // Beside a file system it may take the end of a boot sector for a table of partitions.
+    // Next to a file system it may take the end of a boot sector for a partition table.
     if let Some(theirs) = said("TYPE=").or_else(|| said("PTTYPE=")) {
         let ours: Vec<&str> =
             CALLED.iter().filter(|(_, called)| *called == theirs).map(|(name, _)| *name).collect();
@@ -141,7 +141,7 @@ fn encrypted_volumes() {
 fn partition_tables() {
     finds(16, &["sh", "-c", "echo 'label: dos\n,' | sfdisk -q $0", "{}"], "MBR partitions");
     if let Some(found) = made_with(16, &["sh", "-c", "echo 'label: gpt\n,' | sfdisk -q $0", "{}"]) {
-        // The protective MBR is a partition table, too.
+        // The protective MBR is also a partition table.
         assert_eq!(found, ["a GPT", "MBR partitions"]);
     }
 }
@@ -179,7 +179,7 @@ fn partition_tables_of_other_machines() {
     labelled("dvh", "SGI partitions");
     labelled("bsd", "a BSD disk label");
     labelled("mac", "Apple partition map");
-    // An empty table of partitions.
+    // An empty partition table.
     labelled("msdos", "a boot sector");
     finds(
         64,
@@ -188,7 +188,7 @@ fn partition_tables_of_other_machines() {
     );
 }
 
-/// Returns an image of 8 MiB with `parts` put in.
+/// Returns an image of 8 MiB that contains `parts`.
 fn image(parts: &[(u64, &[u8])]) -> (tempfile::TempDir, std::path::PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("image");
@@ -221,7 +221,7 @@ fn what_blkid_knows_without_a_tool_to_make_it_is_called_the_same() {
     let promise: &[(u64, &[u8])] = &[(end - 399 * 512, b"Promise Technology, Inc.")];
     checked(promise, "promise_fasttrack_raid_member", "a Promise RAID member");
     checked(&[(end - 512, &[0x55, 0xaa, 1])], "via_raid_member", "a VIA RAID member");
-    // The sum of all words up to it is 0x2f00, so the one that makes zero of it is 0xd100.
+    // The sum of all words up to this one is 0x2f00, so 0xd100 makes it zero.
     let silicon: &[(u64, &[u8])] =
         &[(end - 512 + 0x60, &[0, 0, 0, 0x2f]), (end - 512 + 0x13e, &[0x00, 0xd1])];
     checked(silicon, "silicon_medley_raid_member", "a Silicon Image RAID member");

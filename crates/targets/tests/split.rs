@@ -1,5 +1,4 @@
-//! Requests beyond the largest transfer of a simulated drive: they are done in pieces, as the kernel does it
-//! for a disk.
+//! Requests beyond the largest transfer of a simulated drive are split, as the kernel does it for a disk.
 
 use std::sync::Arc;
 
@@ -12,10 +11,10 @@ use plumb_targets::{
     Intent, Name, OpenedTarget, Permission, TargetRequest, Time, open_all, seed_of, time_of,
 };
 
-/// More than twice the largest transfer, and no multiple of it.
+/// More than twice the largest transfer, and not a multiple of it.
 const LENGTH: Bytes = Bytes(300 << 10);
 
-/// Returns the drive, and the world that it lives in.
+/// Returns the drive, and the time of its simulated world.
 fn drive(typed: &str) -> (OpenedTarget, Time) {
     let name = Name::parse(typed).unwrap();
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
@@ -24,7 +23,7 @@ fn drive(typed: &str) -> (OpenedTarget, Time) {
     (open_all(&[wanted], &Permission::default(), &time).unwrap().remove(0), time)
 }
 
-/// Asks for all of them at once; the answers, in the order of their tags.
+/// Submits all requests at once. Returns the completions in the order of their tags.
 fn ask(opened: &OpenedTarget, requests: impl FnOnce(&Pool) -> Vec<Request>) -> Vec<Completion> {
     let pool = Pool::new(PoolShape { buffer: LENGTH, count: 4, alignment: Bytes(4096) }).unwrap();
     let mut queue = opened.device.open_queue(QueueOptions { depth: 4, pool: pool.clone() }).unwrap();

@@ -9,7 +9,7 @@ use plumb_linux::FileOptions;
 use plumb_targets::{Error, Intent, Name, OpenedTarget, Permission, open};
 pub(crate) use plumb_testkit::program::{alone, run};
 
-/// Opens the target at `path`, through the page cache unless the test says otherwise.
+/// Opens the target at `path`, through the page cache by default.
 pub(crate) fn open_path(path: &Path, intent: Intent, permission: &Permission) -> Result<OpenedTarget, Error> {
     open(&Name::parse(path).expect("a name"), intent, permission, FileOptions::write_buffered(), &clock())
 }
@@ -30,7 +30,7 @@ pub(crate) fn destroy(word: &str) -> Permission {
     Permission { destroy: vec![word.to_owned()], ..Permission::default() }
 }
 
-/// Writes the first 4 KiB of a device; how that ended.
+/// Writes the first 4 KiB of a device. Returns the outcome.
 pub(crate) fn write_first_block(device: &dyn Device) -> Outcome {
     let block = device.info().logical_block;
     let shape = PoolShape { buffer: Bytes::kib(4), count: 4, alignment: Bytes::kib(4) };
