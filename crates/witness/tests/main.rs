@@ -1,4 +1,4 @@
-//! Writers, witnesses and cuts of power, from outside.
+//! Integration tests of writers, witnesses and power cuts.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 

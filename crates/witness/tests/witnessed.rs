@@ -1,6 +1,6 @@
-//! Writers, witnesses and cuts of simulated drives in virtual time: honest drives lose nothing, whatever is
-//! cut where; each kind of liar is found. `PLUMB_CUTS` says how many cycles the honest ones take in all (72;
-//! a liar takes 50 at most), `PLUMB_SEED` the first seed.
+//! Writers, witnesses and cuts of simulated drives in virtual time: honest drives lose nothing at any cut,
+//! and each kind of liar is found. `PLUMB_CUTS` is the total number of cycles of honest drives (72; a liar
+//! takes 50 at most), `PLUMB_SEED` the first seed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,11 +24,11 @@ use plumb_witness::{
     Batch, Event, Link, Message, Peer, Plan, RunFacts, Until, Witness, serve, verify, write,
 };
 
-/// A flush after every so many writes, and how many of a hundred have FUA.
+/// Number of writes after which a flush follows, and percentage of the writes with FUA.
 type Durable = (u64, u8);
 
 const SIZE: Bytes = Bytes::mib(2);
-/// A liar must be found within so many.
+/// Number of cycles within which a liar must be found.
 const LIAR_CYCLES_MAX: u64 = 50;
 
 fn is_damaged(error: &plumb_witness::Error) -> bool {
@@ -39,7 +39,7 @@ fn from_environment(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |value| value.parse().unwrap())
 }
 
-/// A witness that needs no disk.
+/// Witness in memory.
 struct Memory(Record);
 
 impl Witness for Memory {
@@ -53,7 +53,7 @@ impl Witness for Memory {
     }
 }
 
-/// A drive that can be cut.
+/// Drive that can be cut.
 struct Bench {
     handle: Handle,
     time: Time,
@@ -84,7 +84,7 @@ impl Bench {
         RunFacts { plan, target: "drive".to_owned(), identity: None, size: self.size }
     }
 
-    /// Writes until the power goes at `when`, and turns it on again.
+    /// Writes until the power cut at `when`, and restores the power.
     fn cut(&self, plan: &Plan, witness: &mut dyn Witness, when: &str) {
         self.handle.with(|drive, now| drive.cut_when(now, when.parse().unwrap()));
         let until = Until { writes: Some(20_000), time: None };
@@ -181,7 +181,7 @@ fn each_liar_is_found_and_told_by_its_kind() {
     }
 }
 
-/// An honest drive that was written to and not cut, with the record of its run.
+/// Returns an honest drive that was written and not cut, with the record of its run.
 fn written(seed: u64) -> (Bench, Record) {
     let bench = Bench::new("consumer-nvme-ssd", seed);
     let facts = bench.facts(seed, (5, 25));
@@ -234,7 +234,7 @@ fn a_witness_that_was_killed_at_any_byte_goes_on_where_it_was_and_nothing_confir
         fs::write(path(directory.path(), 0), &bytes[..cut]).unwrap();
         let mut session = Session::begin(directory.path(), &record.facts).unwrap();
         let confirmed = session.confirmed();
-        // Half of what is sent again is there already.
+        // Half of the batches sent again are already recorded.
         few[confirmed as usize / 2..].iter().for_each(|batch| session.record(batch).unwrap());
         let found = Record::newest(directory.path(), "drive", None).unwrap();
         assert_eq!(found.batches, few, "cut at byte {cut} of {}", bytes.len());
@@ -251,7 +251,7 @@ fn a_witness_that_was_killed_at_any_byte_goes_on_where_it_was_and_nothing_confir
     assert!(is_damaged(&Record::newest(whole.path(), "drive", None).unwrap_err()));
 }
 
-/// A witness whose connections break in the middle of a message, each after some more bytes.
+/// Serves a witness whose connections break in the middle of a message, each after some more bytes.
 fn unreliable(directory: &Path, socket: &Path) {
     let listener = UnixListener::bind(socket).unwrap();
     let directory = directory.to_owned();
@@ -325,7 +325,7 @@ fn a_record_that_is_not_of_the_newest_run_on_the_drive_makes_no_loss() {
     let device = bench.handle.device();
     let error = verify(&runs[0], &*device, None, &stop).unwrap_err();
     assert!(error.to_string().contains("began after"), "{error}");
-    // The other way round the drive has gone back to an earlier run: that is a loss.
+    // In the opposite order the drive has returned to an earlier run, which is a loss.
     runs.reverse();
     runs[1].facts.plan.seed = began(1_800_000_000);
     assert!(bench.verify(&runs[1]).has_loss());
@@ -360,17 +360,17 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
         let said = Decoder::default().receive::<Message>(&mut &said[..]).unwrap();
         assert!(matches!(&said, Message::Refused(why) if why.contains(expected)), "{asked:?}: {said:?}");
     }
-    // A writer that hangs up within a message connects again: it is not refused.
+    // A writer that disconnects within a message connects again, and is not refused.
     let mut said = Vec::new();
     let torn = serve(directory.path(), &b"\0\0\0\x0b{"[..], &mut said, &mut |_| ()).unwrap_err();
     assert!(torn.to_string().ends_with("within a message, of which 5 bytes had arrived"), "{torn}");
     assert!(said.is_empty(), "{said:?}");
-    // Another run of the same name.
+    // Another run with the same name.
     Session::begin(directory.path(), &record.facts).unwrap();
     let other = RunFacts { target: "other".to_owned(), ..record.facts.clone() };
     let error = Session::begin(directory.path(), &other).unwrap_err();
     assert!(error.to_string().contains("there is another run"), "{error}");
-    // Another drive, and events that cannot be.
+    // Another drive, and impossible events.
     let device = bench.handle.device();
     let stop = AtomicBool::new(false);
     let identity = verify(&record, &*device, Some("S123"), &stop).unwrap_err();
@@ -423,7 +423,7 @@ fn a_stop_ends_the_wait_for_a_witness_that_is_silent() {
 
 #[test]
 fn each_way_to_be_wrong_has_its_class() {
-    // Two durable writes lie over block 0 of this plan; what is there instead is put there by hand.
+    // Two durable writes overlap block 0 of this plan. Its contents are replaced by the test.
     let (_, record) = written(11);
     let plan = &record.facts.plan;
     let last = (plan.fills()..plan.fills() + 290)
