@@ -1,4 +1,4 @@
-//! Reasons why a trial was not run, or not to its end.
+//! Reasons why a trial did not run, or not to its end.
 
 use plumb_application::Error as Application;
 use plumb_block::{FailureKind, in_one_line};
@@ -6,7 +6,7 @@ use plumb_block::{FailureKind, in_one_line};
 /// Reason why a trial was not run.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
-    /// The scenario makes no sense.
+    /// The scenario is invalid.
     #[error("the workload cannot be run")]
     Scenario(#[from] plumb_workload::Invalid),
     /// A target cannot be used.
@@ -17,7 +17,7 @@ pub enum TrialError {
     Unfit {
         /// Name of the target.
         target: String,
-        /// Error that says what does not fit.
+        /// Error that describes the misfit.
         source: plumb_load::Error,
     },
     /// The run was interrupted before anything was measured.
@@ -28,7 +28,7 @@ pub enum TrialError {
     Flush {
         /// Name of the target.
         target: String,
-        /// Reason why not.
+        /// Error of the flush.
         source: plumb_load::FlushError,
     },
     /// A target could not be read into the page cache.
@@ -36,17 +36,17 @@ pub enum TrialError {
     PageCache {
         /// Name of the target.
         target: String,
-        /// Reason why not.
+        /// Error of the read.
         source: plumb_load::Fault,
     },
     /// An application profile could not be run, or had to stop.
     #[error(transparent)]
     Application(#[from] plumb_application::Error),
-    /// The request does not fit the targets or the machine, a check could not begin, or what a span needs
-    /// could not be set on the machine, or not be put back.
+    /// The request does not fit the targets or the machine, a check could not begin, or a setting for a span
+    /// could not be made or restored.
     #[error("{problem}")]
     Problem {
-        /// Problem, its cause, and what to do.
+        /// Problem, its cause, and the remedy.
         problem: String,
         /// Kind of the failure.
         kind: FailureKind,
@@ -57,24 +57,24 @@ pub enum TrialError {
 }
 
 impl TrialError {
-    /// Creates a failure of this kind; `problem` says what, why, and what to do.
+    /// Creates a failure of this kind. `problem` states what failed, the cause and the remedy.
     pub fn new(kind: FailureKind, problem: impl Into<String>) -> Self {
         Self::Problem { problem: problem.into(), kind }
     }
 
-    /// Creates the failure that the request makes no sense; `problem` says what to type instead.
+    /// Creates the failure for an invalid request. `problem` states what to type instead.
     pub fn usage(problem: impl Into<String>) -> Self {
         Self::new(FailureKind::Usage, problem)
     }
 
-    /// Returns both as one: what failed, and what could not be put back then.
+    /// Returns both as one failure: the original one, and the failure to restore.
     #[must_use]
     pub fn and(&self, left: &Self) -> Self {
         let problem = format!("{}; {}", in_one_line(self), in_one_line(left));
         Self::new(FailureKind::Failed, problem)
     }
 
-    /// Returns the way in which a command fails that ends with it.
+    /// Returns the way in which a command that ends with this error fails.
     pub fn failure(&self) -> FailureKind {
         match self {
             Self::Scenario(_) | Self::Unfit { .. } => FailureKind::Usage,

@@ -1,5 +1,4 @@
-//! Recording of a span that still runs, on a thread of its own: a run that is killed loses ten seconds at
-//! most.
+//! Recording of a running span, on a separate thread, so that a killed run loses ten seconds at most.
 
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
@@ -10,20 +9,20 @@ use plumb_load::SpanResult;
 use crate::span_run::{FinishedSpan, Round, SpanRun, together};
 use crate::target_series::TargetSeries;
 
-/// How often it is recorded, in real time, whatever clock the run goes by.
+/// Interval of the recordings, in real time on any clock of the run.
 const RECORDED_EVERY: Nanos = Nanos::secs(5);
 
 /// Sender of interim measurements to the thread that records them.
 pub struct InterimSender<T> {
-    /// None where nothing is recorded.
+    /// Channel to the recorder; `None` if nothing is recorded.
     to: Option<SyncSender<T>>,
-    /// Clock that began when the last was sent.
+    /// Clock started at the last recording.
     sent: RealClock,
 }
 
-/// Calls `run`, and meanwhile `write` on a thread of its own with what `run` sends; without `is_recorded`
-/// that is dropped. `write` may be slow: what comes meanwhile is left out. When it returns, all that was sent
-/// is written.
+/// Calls `run`, and meanwhile calls `write` on a separate thread with everything that `run` sends; without
+/// `is_recorded` that is dropped. While `write` is busy, further data is left out. On return everything
+/// accepted has been written.
 pub fn run_recorded<T: Send, R>(
     is_recorded: bool,
     write: impl FnMut(T) + Send,
@@ -33,14 +32,14 @@ pub fn run_recorded<T: Send, R>(
     let sender = InterimSender { to: is_recorded.then_some(to), sent: RealClock::start() };
     std::thread::scope(|scope| {
         let record = || from.into_iter().for_each(write);
-        // Without a thread to spare nothing is recorded before the run is over.
+        // If no thread can be created, nothing is recorded before the end of the run.
         drop(std::thread::Builder::new().name(RECORDER.to_owned()).spawn_scoped(scope, record));
         run(sender)
     })
 }
 
 impl<T> InterimSender<T> {
-    /// Returns true if it is time to record again; if so, the time until the next begins.
+    /// Returns true if the next recording is due, and begins the next interval then.
     pub(crate) fn is_due(&mut self) -> bool {
         let is_due = self.to.is_some() && self.sent.now() >= RECORDED_EVERY;
         if is_due {
@@ -49,12 +48,12 @@ impl<T> InterimSender<T> {
         is_due
     }
 
-    /// Waits for nobody: left out if the one before is still being written.
+    /// Sends without waiting. The data is dropped if the previous one is still being written.
     pub(crate) fn send(&self, measured: T) {
         drop(self.offer(measured));
     }
 
-    /// Waits for nobody: comes back if the one before is still being written.
+    /// Sends without waiting. Returns the data if the previous one is still being written.
     pub fn offer(&self, measured: T) -> Option<T> {
         match self.to.as_ref()?.try_send(measured) {
             Err(TrySendError::Full(measured)) => Some(measured),
@@ -63,12 +62,12 @@ impl<T> InterimSender<T> {
     }
 }
 
-/// Measurements of a span until now.
+/// Measurements of a span so far.
 pub(crate) struct InterimRecord {
     pub(crate) sender: InterimSender<SpanRun>,
-    /// The rounds before this one.
+    /// Earlier rounds.
     rounds: Vec<Round>,
-    /// Measurements of those rounds that count, and their series.
+    /// Measurements of the rounds that count, and their series.
     results: Vec<SpanResult>,
     series: Vec<(Nanos, Vec<TargetSeries>)>,
 }
@@ -79,7 +78,7 @@ impl InterimRecord {
         Self { sender, rounds: Vec::new(), results: Vec::new(), series: Vec::new() }
     }
 
-    /// Notes that a round of the span is over; `results` and `series` are those of the rounds that count.
+    /// Adds a finished round of the span; `results` and `series` are those of the rounds that count.
     pub(crate) fn round(
         &mut self,
         rounds: &[Round],
@@ -90,7 +89,7 @@ impl InterimRecord {
         self.series = series.to_vec();
     }
 
-    /// Notes that the round that runs has measured this.
+    /// Sends the measurements of the running round.
     pub(crate) fn send(&self, ran: FinishedSpan) {
         let results = self.results.iter().cloned().chain([ran.result]).collect();
         let series = [&self.series[..], &ran.series].concat();

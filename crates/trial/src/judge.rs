@@ -1,9 +1,9 @@
-//! The limits of a profile as findings.
+//! Limits of a profile as findings.
 
 use plumb_application::{LimitResult, LimitVerdict};
 use plumb_path::{Finding, Severity};
 
-/// Returns what the users of an application would say: a limit that is missed is a warning.
+/// Returns the findings for the limits: a limit that is missed is a warning.
 pub(crate) fn findings(judged: &[LimitResult]) -> Vec<Finding> {
     judged.iter().map(finding).collect()
 }

@@ -1,4 +1,4 @@
-//! Options with which `linux` opens the targets of a job.
+//! Options for opening the targets of a job.
 
 use plumb_block::{Bytes, Caching, EngineChoice, Opening};
 use plumb_linux::{Access, FileOptions};
@@ -6,12 +6,12 @@ use plumb_workload::{Job, Span};
 
 /// Sector, the usual unit of addresses.
 const SECTOR: Bytes = Bytes(512);
-/// Larger ones are laid out and verified in parts where they can be.
+/// Length above which blocks are laid out and verified in parts if possible.
 const BLOCK_MAX: u64 = 64 << 10;
-/// The shortest part that holds a stamp.
+/// Minimum length of a part that holds a stamp.
 const BLOCK_MIN: u64 = 32;
 
-/// Returns how the targets of `job`, one of `span`, are opened, for writing or not, where all offsets and
+/// Returns the options for the targets of `job` in `span`, opened for writing or not, if all offsets and
 /// lengths are multiples of `unit`.
 pub(crate) fn options(span: &Span, job: &Job, writes: bool, unit: Bytes) -> FileOptions {
     let access = if writes { Access::ReadWrite } else { Access::ReadOnly };
@@ -22,10 +22,10 @@ pub(crate) fn options(span: &Span, job: &Job, writes: bool, unit: Bytes) -> File
     }
 }
 
-/// Through the page cache, one at a time, requests are calls, as applications make them. Most file systems
-/// cannot begin a cached write without waiting; io_uring then hands it to a kernel thread, which takes many
-/// times as long as the copy: 45 µs against 2.3 µs on ext4, Linux 6.18. A search varies the depth, and needs
-/// a queue.
+/// Returns the engine. Buffered requests one at a time are plain calls, as in applications. Most file systems
+/// cannot begin a buffered write without waiting; io_uring then passes it to a kernel thread, which takes
+/// many times as long as the copy: 45 µs compared with 2.3 µs on ext4, Linux 6.18. A search varies the depth,
+/// and needs a queue.
 fn engine(span: &Span, job: &Job) -> EngineChoice {
     let is_one_at_a_time = job.workload.depth == 1 && span.latency_target.is_none();
     match job.opening {
@@ -36,8 +36,8 @@ fn engine(span: &Span, job: &Job) -> EngineChoice {
     }
 }
 
-/// Returns the blocks in which to address, if not sectors. Past the page cache they are the device's,
-/// whatever is said.
+/// Returns the length of the blocks to address, if not sectors. With direct I/O it is that of the device in
+/// any case.
 fn logical_block(unit: Bytes) -> Option<Bytes> {
     if unit.0.is_multiple_of(SECTOR.0) {
         return None;

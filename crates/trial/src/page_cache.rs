@@ -1,4 +1,4 @@
-//! Part of target files that is in the page cache when a span begins.
+//! Share of target files that is in the page cache when a span begins.
 
 use std::fs::File;
 
@@ -12,16 +12,17 @@ use crate::error::TrialError;
 use crate::span::SpanRunner;
 use crate::targets::JobTarget;
 
-/// The block with which a file is read into the page cache.
+/// Block size for reading a file into the page cache.
 const LOAD_BLOCK: Bytes = Bytes::mib(1);
-/// Inverse of the share of the duration that stays, however long loading took.
+/// Divisor of the duration that gives the time left for the measurement, however long loading took.
 const DURATION_SHARE: u64 = 4;
 
 impl SpanRunner<'_> {
-    /// Brings the page cache to what the jobs of a span ask for; the span with what is left of its time.
+    /// Brings the page cache into the state that the jobs of a span request. Returns the span with the rest
+    /// of its time.
     ///
     /// # Errors
-    /// If a file cannot be looked at or read.
+    /// If a file cannot be examined or read.
     pub(crate) fn set_page_cache(&mut self, number: usize, span: &Span) -> Result<Span, TrialError> {
         let mut left = span.clone();
         let targets = self.targets;
@@ -40,7 +41,7 @@ impl SpanRunner<'_> {
         Ok(left)
     }
 
-    /// Reads the range of a target in order, for at most half of the duration; how long that took.
+    /// Reads the range of a target in order, for at most half of the duration. Returns the time that it took.
     fn load(&mut self, number: usize, one: &JobTarget, asked: &Workload) -> Result<Nanos, TrialError> {
         let unfit = |source| TrialError::Unfit { target: one.opened.shown.clone(), source };
         let ByteRange { offset, length } = one.within(asked)?.range;
@@ -65,7 +66,7 @@ impl SpanRunner<'_> {
             TrialError::PageCache { target: one.opened.shown.clone(), source: failure.fault }
         })?;
         let read = teams.iter().flat_map(|team| &team.workers).map(|worker| worker.outcome.read.bytes).max();
-        // The part that stays consists of whole blocks of the load.
+        // The loaded part consists of whole blocks of the load.
         let step = asked.block_max();
         let loaded = read.unwrap_or_default().max(block).min(length).round_down(step).max(step);
         one.loaded.get_or_init(|| loaded);
@@ -73,7 +74,7 @@ impl SpanRunner<'_> {
     }
 }
 
-/// Takes the clean pages of a target out of memory.
+/// Drops the clean pages of a target.
 fn evict(one: &JobTarget) -> Result<(), TrialError> {
     let failed =
         |source: Error| TrialError::Unfit { target: one.opened.shown.clone(), source: source.into() };

@@ -1,4 +1,4 @@
-//! Folders that fio makes for the files of a scenario before it begins.
+//! Directories that fio creates for the files of a scenario before it begins.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -9,10 +9,10 @@ use plumb_workload::Scenario;
 
 use crate::error::TrialError;
 
-/// Makes the folders that names of files lead through, with the mode that fio gives them.
+/// Creates the directories in the names of files, with the mode that fio uses.
 ///
 /// # Errors
-/// If one cannot be made.
+/// If one cannot be created.
 pub fn make_folders(scenario: &Scenario) -> Result<(), TrialError> {
     const MODE: u32 = 0o700;
     for target in scenario.targets() {

@@ -10,11 +10,11 @@ use plumb_workload::Scenario;
 
 use crate::error::TrialError;
 
-/// Returns what the profile `name` does on `targets` within `limits`. A profile that works on files takes one
-/// directory, or else the current one.
+/// Returns the scenario of the profile `name` on `targets` within `limits`. A profile that works on files
+/// takes one directory, by default the current one.
 ///
 /// # Errors
-/// A usage error that names what makes no sense.
+/// A usage error that names the invalid value.
 pub fn profile_scenario(name: &str, targets: &[String], limits: &Limits) -> Result<Scenario, TrialError> {
     let (profile, variant) = application::find(name)?;
     let target = match targets {
@@ -36,7 +36,7 @@ pub fn profile_scenario(name: &str, targets: &[String], limits: &Limits) -> Resu
     Ok(application::scenario(profile, variant, target, limits)?)
 }
 
-/// Refuses a place that is no directory, and says what would make it one.
+/// Refuses a place that is not a directory, with a remedy.
 fn check_directory(profile: &str, directory: &Path) -> Result<(), TrialError> {
     let place = directory.display();
     let problem = match std::fs::metadata(directory) {
@@ -53,7 +53,7 @@ fn check_directory(profile: &str, directory: &Path) -> Result<(), TrialError> {
     Err(TrialError::usage(format!("{place}: {problem} (profile {profile} makes its files in a directory)")))
 }
 
-/// A profile that works on files cannot be run on a device that the kernel does not know.
+/// Refuses to run a profile that works on files on a device that the kernel does not know.
 fn refuse_devices(profile: &str, targets: &[String]) -> Result<(), TrialError> {
     let device = targets.iter().find_map(|target| match Name::parse(target) {
         Ok(Name::Scheme { scheme, rest }) => Some((target, scheme, rest)),

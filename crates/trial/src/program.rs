@@ -13,7 +13,7 @@ use plumb_workload::Job;
 use crate::counters::{SurveyedPath, survey};
 use crate::error::TrialError;
 
-/// Program of a span, and the directory beneath which it runs.
+/// Program of a span, and the directory below which it runs.
 pub(crate) struct ProgramUse {
     /// Number of its span.
     pub(crate) span: usize,
@@ -21,20 +21,20 @@ pub(crate) struct ProgramUse {
     pub(crate) profile: &'static Profile,
     variant: &'static Variant,
     directory: PathBuf,
-    /// The directory as an absolute path.
+    /// Absolute path of the directory.
     pub(crate) shown: String,
-    /// Write path beneath the directory.
+    /// Write path below the directory.
     pub(crate) surveyed: Arc<SurveyedPath>,
-    /// Place of what is beneath in [`Targets::beneath`](crate::targets::Targets).
+    /// Index of the storage below in [`Targets::beneath`](crate::targets::Targets).
     pub(crate) beneath: usize,
 }
 
 impl ProgramUse {
-    /// Finds the program that `job` of a span is; `None` if it is none. What is beneath will be at place
-    /// `beneath`.
+    /// Returns the program of a span's `job`; `None` if it has none. `beneath` is the index of the storage
+    /// below.
     ///
     /// # Errors
-    /// If there is no such profile.
+    /// If the profile does not exist.
     pub(crate) fn of_job(span: usize, job: &Job, beneath: usize) -> Result<Option<Self>, TrialError> {
         let (Some(program), Some(target)) = (&job.program, job.targets.first()) else { return Ok(None) };
         let (profile, variant) = application::find(&program.profile)?;
@@ -45,11 +45,11 @@ impl ProgramUse {
         Ok(Some(Self { span, profile, variant, directory, shown, surveyed, beneath }))
     }
 
-    /// Runs the program as `job` says, with the choices of this round; returns what it measured as the only
+    /// Runs the program of `job` with the random choices of this round. Returns its measurements as the only
     /// worker of the only team.
     ///
     /// # Errors
-    /// If a limit makes no sense; the first call that failed.
+    /// If a limit is invalid; otherwise those of the first failed call.
     pub(crate) fn run(
         &self,
         job: &Job,
