@@ -1,9 +1,9 @@
 //! One boot from power-on to power-off: QEMU, the guest's frames, and the samples taken while the guest
 //! waits.
 //!
-//! Everything that can happen arrives as an event on one channel and is waited for with a limit, so a guest
-//! that hangs, a QEMU that dies and a person at the keyboard all end the same way: QEMU is killed and reaped,
-//! the temporary files go, and each scenario that has no result gets the reason as its result.
+//! All input arrives as events on one channel, with a time limit. So a guest that hangs, a QEMU that dies and
+//! an interrupt by the user all end in the same way: QEMU is killed and reaped, the temporary files are
+//! removed, and each scenario without a result gets the reason as its result.
 
 use std::io::{BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};

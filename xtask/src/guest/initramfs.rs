@@ -1,4 +1,4 @@
-//! The guest's first and only root: busybox, the tools that build stacks, modules, and the scenarios as shell
+//! Root file system of the guest: busybox, the tools that build stacks, modules, and the scenarios as shell
 //! scripts.
 //!
 //! ```text

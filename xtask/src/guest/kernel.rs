@@ -1,9 +1,9 @@
 //! Debian's kernels: found with apt, downloaded and unpacked into the cache, never installed.
 //!
-//! The guests run what people run: the stable kernel of Debian 12 (6.1) and the newer one of its security
-//! archive (6.12). Both matter because the two treat a disabled write cache differently. A kernel once
-//! unpacked is used again without asking the network. QEMU boots the kernel proper by its PVH entry: an
-//! emulated machine that unpacks it takes twice the processor time for its boot.
+//! The guests run common kernels: the stable kernel of Debian 12 (6.1) and the newer one of its security
+//! archive (6.12). Both matter because they treat a disabled write cache differently. An unpacked kernel is
+//! used again without a network. QEMU boots the kernel by its PVH entry: an emulated machine that
+//! decompresses it takes twice the processor time for its boot.
 
 use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};

@@ -1,20 +1,19 @@
-//! Guests: real kernels on emulated drives, where the truth about a flush can be counted.
+//! Guests: real kernels on emulated drives, where the flushes can be counted.
 //!
-//! A survey says what becomes of a flush by reading a system's description of itself. Here the same system is
-//! built inside an emulated machine, a few writes are synced, and the emulated drives are asked how many
-//! flushes came: the oracle against which the survey's verdict is tested. The traps of a disabled, shadowed
-//! or misreported write cache are built on purpose.
+//! A survey determines the fate of a flush from the system's description of itself. Here the same system is
+//! built inside an emulated machine, a few writes are synced, and the emulated drives report the number of
+//! flushes: the oracle against which the survey's verdict is tested. The traps of a disabled, shadowed or
+//! misreported write cache are built on purpose.
 //!
-//! - `scenario`, `scenarios/`: what is built, as data. `disk`, `lab`: what it is built on.
-//! - `kernel`, `modules`, `libraries`, `cpio`, `initramfs`, `script/`: what boots.
+//! - `scenario`, `scenarios/`: the stacks to build, as data. `disk`, `lab`: the machine below them.
+//! - `kernel`, `modules`, `libraries`, `cpio`, `initramfs`, `script/`: the contents of a guest.
 //! - `simulated`: drives that plumb itself serves over NBD.
-//! - `policy`: what scenarios need that change write caches, and check by themselves.
-//! - `boot`, `channel`, `qmp`, `nvme_trace`, `interrupt`: the boot itself. `oracle`: what it proves. `run`:
-//!   the command.
+//! - `policy`: requirements of scenarios that change write caches and check by themselves.
+//! - `boot`, `channel`, `qmp`, `nvme_trace`, `interrupt`: the boot itself. `oracle`: its result. `run`: the
+//!   command.
 //!
-//! Limitations: emulation without hardware virtualisation, so a second here means nothing; only counts do.
-//! What QEMU cannot emulate is missing: drives that save their cache setting, NVMe without a volatile cache,
-//! real firmware.
+//! Limitations: without hardware virtualisation times mean nothing, only counts do. Features that QEMU cannot
+//! emulate are missing: drives that save their cache setting, NVMe without a volatile cache, real firmware.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -95,10 +94,11 @@ pub(crate) struct Options {
     root: Option<PathBuf>,
 }
 
-/// Does what was asked. Fails when a scenario failed; one that cannot run on this machine counts as skipped.
+/// Runs the requested command. Fails if a scenario failed; one that cannot run on this machine counts as
+/// skipped.
 ///
 /// # Errors
-/// When the laboratory itself cannot be built.
+/// If the laboratory itself cannot be built.
 pub(crate) fn main(arguments: Arguments) -> Result<ExitCode> {
     match arguments.action {
         Action::Run { options, record, jobs, group, scenarios } => {
@@ -118,7 +118,7 @@ pub(crate) fn programs() -> Vec<crate::packages::Program> {
     initramfs::programs()
 }
 
-/// Runs all scenarios on the newer kernel with that plumb inside: the guests' part of the whole test.
+/// Runs all scenarios on the newer kernel with this plumb, as the guests' part of `cargo xtask test`.
 ///
 /// # Errors
 /// Those of [`main`].
@@ -127,7 +127,7 @@ pub(crate) fn test(plumb: &Path) -> Result<crate::tally::Tally> {
     run::run(&run::Request { options, record: None, jobs: 2, group: None, scenarios: Vec::new() })
 }
 
-/// Returns what the guests of [`scenarios::CACHE_SPEED`] have measured with that plumb.
+/// Returns the measurements of the guests of [`scenarios::CACHE_SPEED`] with this plumb.
 ///
 /// # Errors
 /// Those of [`main`].
@@ -136,10 +136,10 @@ pub(crate) fn cache_speed(plumb: &Path) -> Result<Vec<(&'static str, Vec<String>
     run::notes(&options, &scenarios::CACHE_SPEED)
 }
 
-/// Returns where kernels, unpacked modules and logs are kept: beside the other things that cargo builds.
+/// Returns the directory for kernels, unpacked modules and logs, next to cargo's other output.
 ///
 /// # Errors
-/// When this program was not started from a target directory, or the cache cannot be made.
+/// If this program was not started from a target directory, or the directory cannot be created.
 fn cache_directory() -> Result<PathBuf> {
     let program = std::env::current_exe().context("asking where this program is")?;
     let target = program.ancestors().nth(2).context("this program is in no target directory")?;
