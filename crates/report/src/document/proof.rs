@@ -75,7 +75,7 @@ pub struct ProofDocument {
     pub notes: Vec<String>,
     /// Environment of the measurement.
     pub environment: Environment,
-    /// Where the recording and the reports are; null if they are not kept.
+    /// Path of the recording and the reports; null if there are none.
     pub run_directory: Option<String>,
 }
 

@@ -225,17 +225,17 @@ pub struct Environment {
     pub cpus: u32,
     /// Memory of the machine in bytes.
     pub memory_bytes: Option<u64>,
-    /// Size of the test file that a check made, in bytes.
+    /// Size of a check's test file, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_bytes: Option<u64>,
-    /// How the direct requests of a check were submitted: `io_uring` or `pread/pwrite`. The targets of other
-    /// runs have each their own.
+    /// Method by which the direct requests of a check were submitted: `io_uring` or `pread/pwrite`. In other
+    /// runs each target has its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
-    /// Reason why not by io_uring.
+    /// Reason why it is not io_uring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine_because: Option<String>,
-    /// Findings that root would have shown in addition, one line each; empty when run as root.
+    /// Findings that only root can get, one line each; empty when run as root.
     #[serde(default)]
     pub root_would_add: Vec<String>,
 }
@@ -245,15 +245,15 @@ fn none() -> String {
 }
 
 impl RunDocument {
-    /// The name and version of the document.
+    /// Name and version of the document.
     pub const SCHEMA: &str = "plumb/load/1";
 
-    /// Statement that holds for every latency of the document.
+    /// Note that applies to every latency of the document.
     pub const LATENCY_RESOLUTION: &str = "One reading of the clock serves a batch of completions and is taken after \
         they were reaped: latencies are never too short, and too long by at most the time since the queue was last \
         looked at.";
 
-    /// Returns the document of a run that has measured nothing yet.
+    /// Returns the document of a run without results.
     pub fn empty(kind: RunKind) -> Self {
         Self {
             kind,
@@ -263,17 +263,17 @@ impl RunDocument {
         }
     }
 
-    /// Returns true if it is of a check: its answer is what an fsync is worth, not a rate.
+    /// Returns true for a check, whose result is the effect of an fsync instead of a rate.
     pub fn is_check(&self) -> bool {
         self.kind == RunKind::Check
     }
 
-    /// Returns the command that makes such a run.
+    /// Returns the command for this kind of run.
     pub fn command(&self) -> &'static str {
         if self.is_check() { "check" } else { "load" }
     }
 
-    /// Returns the write path beneath `target`; `None` if it is not known.
+    /// Returns the write path below `target`; `None` if unknown.
     pub fn path_of(&self, target: &RunTarget) -> Option<&WritePath> {
         if self.paths.is_empty() {
             return self.path.as_ref();
@@ -282,12 +282,12 @@ impl RunDocument {
         beneath.map(|one| &one.path)
     }
 
-    /// Returns each path beneath a target once.
+    /// Returns each distinct path below a target.
     pub fn all_paths(&self) -> Vec<&WritePath> {
         self.named_paths().into_iter().map(|(_, path)| path).collect()
     }
 
-    /// Returns the write paths, each once, with the targets that each is beneath if there are several.
+    /// Returns the distinct write paths, each with the targets above it if there are several paths.
     pub(crate) fn named_paths(&self) -> Vec<(String, &WritePath)> {
         match self.paths.as_slice() {
             [] => self.path.iter().map(|path| (String::new(), path)).collect(),
@@ -296,8 +296,7 @@ impl RunDocument {
         }
     }
 
-    /// Adds a path beneath the target that was opened as `opened`. The same path of another target is kept
-    /// once.
+    /// Adds the path below the target opened as `opened`. A path that is already listed is not added again.
     pub fn add_path(&mut self, opened: &str, path: &WritePath) {
         let same = |one: &&mut TargetPath| {
             let (one, other) = (&one.path, path);
@@ -314,8 +313,8 @@ impl RunDocument {
         }
     }
 
-    /// Returns the targets on the devices of target number `index` in its span, itself among them: the
-    /// counters of the devices are of all of these together. Only itself, if nothing was counted.
+    /// Returns the indices of the targets that share devices with target `index` in its span, including
+    /// itself: the counters of the devices cover all of them. Returns only `index` if nothing was counted.
     pub(crate) fn sharers(&self, index: usize) -> Vec<usize> {
         fn devices(target: &RunTarget) -> impl Iterator<Item = &str> {
             let counted = target.sides.storage.iter().flat_map(|storage| &storage.devices);
@@ -329,16 +328,16 @@ impl RunDocument {
         all.filter(|(number, other)| *number == index || shares(other)).map(|(number, _)| number).collect()
     }
 
-    /// Returns the name under which exports tell what the storage of target number `index` counted, so that a
-    /// sum over targets counts it once: all the `labels` of the targets that share it, beside the first of
-    /// them. `None` beside the others.
+    /// Returns the name under which exports report the storage side of target `index`, so that a sum over
+    /// targets counts it once: the `labels` of all targets that share it, for the first of them. `None` for
+    /// the others.
     pub(crate) fn storage_label(&self, index: usize, labels: &[String]) -> Option<String> {
         let sharers = self.sharers(index);
         let names = || sharers.iter().filter_map(|number| labels.get(*number)).map(String::as_str);
         (sharers.first() == Some(&index)).then(|| names().collect::<Vec<_>>().join(", "))
     }
 
-    /// Returns the job of `target`; `None` if the document names one that is not there.
+    /// Returns the job of `target`; `None` if the document has no such job.
     pub fn job_of(&self, target: &RunTarget) -> Option<&RunJob> {
         self.spans.get(target.span)?.jobs.get(target.job)
     }

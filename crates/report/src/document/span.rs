@@ -5,58 +5,58 @@ use serde::{Deserialize, Serialize};
 
 use super::sides::{CpuSeconds, Sides};
 
-/// Jobs that ran at the same time, and how they were measured.
+/// Jobs that ran at the same time, and their measurement.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunSpan {
-    /// Time that the jobs ran before they were measured, in seconds.
+    /// Duration of the warm-up, in seconds.
     pub warmup: f64,
-    /// True if the rate had settled when measuring began; null if the warm-up was of a given length.
+    /// True if the rate had settled when the measurement began; null if the length of the warm-up was given.
     pub settled: Option<bool>,
-    /// The length of the window, in seconds.
+    /// Length of the window, in seconds.
     pub duration: f64,
-    /// Time that the jobs ran on after it, in seconds.
+    /// Duration of the cool-down, in seconds.
     pub cooldown: f64,
-    /// The jobs.
+    /// Jobs.
     pub jobs: Vec<RunJob>,
-    /// The rounds, if it was repeated until the steady state; null if not.
+    /// Rounds, if the span was repeated until the steady state; null otherwise.
     pub steady: Option<SteadyState>,
-    /// The depth that was looked for; null if none was.
+    /// Result of the search for a depth; null without one.
     pub latency_target: Option<LatencyTargetResult>,
-    /// Time of each processor in the window, by use; empty if that is not known.
+    /// Time of each processor in the window, by use; empty if unknown.
     pub processors: Vec<ProcessorSeconds>,
     /// All targets of the span together.
     pub total: Sides,
 }
 
-/// One job: what was asked for.
+/// Job, as requested.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunJob {
     /// Name of the job.
     pub name: String,
     /// Description of the job, in words: `random writes of 8 KiB`.
     pub description: String,
-    /// The way to make a write durable whose cost it measures: one writer, who waits for each. Null for other
-    /// jobs.
+    /// Method whose cost of a durable write the job measures, with one writer that waits for each; null for
+    /// other jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<SyncMethod>,
-    /// Bytes of each operation; null if they differ.
+    /// Length of each operation in bytes; null if they differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_bytes: Option<u64>,
-    /// Threads on each of its targets.
+    /// Number of threads on each target.
     pub threads: u32,
     /// Use of the page cache by the job.
     pub caching: Caching,
-    /// True if operations start on a schedule, rather than when an earlier one has completed.
+    /// True if operations start on a schedule instead of after an earlier completion.
     pub scheduled: bool,
     /// Method of flushing; null if the job requests no flushes.
     pub flush: Option<FlushMethod>,
-    /// Every how many writes one is to be durable when it completes; null if none is.
+    /// Number of writes of which one is durable on completion; null if none is.
     pub durable_write_every: Option<u32>,
     /// Written content, in words: `noise that does not compress`.
     pub content: String,
-    /// True if what is written compresses or repeats, so that a path that reduces data has less to do.
+    /// True if the written data compresses or repeats, so that a path that reduces data has less to do.
     pub reducible: bool,
-    /// Processor time of its threads; null if it is not known.
+    /// Processor time of the threads; null if unknown.
     pub cpu: Option<CpuSeconds>,
 }
 
@@ -70,23 +70,23 @@ pub enum FlushMethod {
     Fsync,
     /// msync(2).
     Msync,
-    /// A FLUSH request of the device itself.
+    /// FLUSH request to the device itself.
     Device,
-    /// sync_file_range(2): makes nothing durable.
+    /// sync_file_range(2), which makes nothing durable.
     Range,
 }
 
 /// Rounds until the steady state of SNIA's Performance Test Specification 2.0.2.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SteadyState {
-    /// The rounds in the order in which they ran.
+    /// Rounds in order.
     pub rounds: Vec<Round>,
     /// True if the last five rounds span at most 20 % of their mean and their fitted line at most 10 %; null
     /// with fewer rounds.
     pub steady: Option<bool>,
 }
 
-/// One round.
+/// Round of a repeated span.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Round {
     /// Length of the round, in seconds.
@@ -95,23 +95,23 @@ pub struct Round {
     pub iops: f64,
 }
 
-/// The greatest depth at which a latency was kept.
+/// Largest depth that meets a latency target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LatencyTargetResult {
-    /// The latency to keep, in seconds.
+    /// Latency to meet, in seconds.
     pub latency: f64,
-    /// Percentage of the operations that the latency holds for.
+    /// Percentage of the operations that must meet the latency.
     pub percentile: f64,
-    /// The depth that was found; null if not even one request at a time kept it.
+    /// Depth that was found; null if not even a depth of 1 meets the latency.
     pub depth: Option<u32>,
-    /// Depths that were tried, in order.
+    /// Depths tried, in order.
     pub tried: Vec<DepthTried>,
 }
 
-/// One depth that was tried.
+/// Depth that was tried.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DepthTried {
-    /// Requests in flight of each thread.
+    /// Requests in flight per thread.
     pub depth: u32,
     /// Rate at the depth, in operations per second.
     pub iops: f64,
@@ -124,10 +124,10 @@ pub struct DepthTried {
 pub struct ProcessorSeconds {
     /// Number of the processor.
     pub number: u32,
-    /// In programs.
+    /// Time in user mode.
     pub user: f64,
-    /// In the kernel, interrupts too.
+    /// Time in the kernel, including interrupts.
     pub kernel: f64,
-    /// Doing nothing, waiting for I/O too.
+    /// Idle time, including waits for I/O.
     pub idle: f64,
 }

@@ -30,7 +30,7 @@ pub struct TerminalError {
 
 type Hook = Box<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>;
 
-/// A terminal that shows a live view for as long as the value lives.
+/// Terminal that shows a live view until it is dropped.
 pub struct LiveTerminal {
     terminal: Terminal<CrosstermBackend<Stderr>>,
     /// True if a panic has to restore the terminal; false after the drop.

@@ -1,4 +1,5 @@
-//! The rules about flushes, each both ways, on checks; those of loads stand with the other rules.
+//! Rules about flushes, each with and without a verdict, on checks. Those about loads are tested with the
+//! other rules.
 
 use plumb_block::SyncMethod;
 use plumb_measure::{Attribution, FlushesOf};
@@ -19,7 +20,7 @@ fn missing(document: &RunDocument) -> Option<Verdict> {
     super::missing(&Evidence::new(document))
 }
 
-/// Returns a document whose devices were handed no flush.
+/// Returns a document whose devices received no flush.
 fn without_flushes(name: &str) -> RunDocument {
     let mut document = fixture::document(name);
     for storage in document.targets.iter_mut().filter_map(|target| target.sides.storage.as_mut()) {
@@ -103,7 +104,7 @@ fn counters_that_miss_the_direct_loads_accuse_nobody() {
     let finding = none_seen(&document).unwrap();
     assert_eq!(finding.severity, Severity::Info);
     assert!(finding.sentence.contains("did not see the direct loads"), "{}", finding.sentence);
-    // Counters that saw other bytes do count: what they do not see was answered from memory.
+    // Counters that counted other bytes work, so missing bytes came from memory.
     let storage = document.targets[0].sides.storage.as_mut().unwrap();
     storage.write_bytes = 4096;
     assert!(!none_seen(&document).is_some_and(|finding| finding.sentence.contains("count nothing")));
@@ -119,7 +120,7 @@ fn a_path_that_drops_flushes_does_so_whatever_the_counters_show() {
     assert!(dropped(&document).is_some() && none_seen(&document).is_none());
 }
 
-/// Says whose the flushes of all storage sides are.
+/// Sets the attribution of the flushes of all storage sides.
 fn attribute(document: &mut RunDocument, attribution: &Attribution) {
     for storage in document.targets.iter_mut().filter_map(|target| target.sides.storage.as_mut()) {
         storage.attribution = Some(attribution.clone());
@@ -134,7 +135,7 @@ fn flushes_of_all_programs_prove_only_that_there_were_no_more() {
     let said = crate::Headline::new(&document).meaning;
     assert!(said.contains("flushes of all programs: at most ") && said.contains(" of this run."), "{said}");
     assert!(!said.contains("were seen as"), "{said}");
-    // Fewer than the syncs of one writer are too few whoever asked for them.
+    // Fewer than the syncs of one writer are too few, whoever requested them.
     document.targets[0].sides.storage.as_mut().unwrap().flushes = Some(20_000);
     let said = missing(&document).unwrap().sentence;
     assert!(said.contains("only 20,000 flushes by all programs, at most 20,000 of this run:"), "{said}");
@@ -178,8 +179,8 @@ fn a_loop_device_over_a_drive_without_a_cache_accuses_nobody() {
     assert_eq!(none_seen(&document).unwrap().severity, Severity::Info);
 }
 
-/// Verifies that data which a cache writes to a volatile backing device, and flushes later by itself, is not
-/// a drop where the log of the cache need not be flushed.
+/// Verifies that data which a cache writes to a volatile backing device, and flushes later by itself, does
+/// not count as a dropped flush if the log of the cache needs no flush.
 #[test]
 fn a_cache_whose_log_need_not_be_flushed_accuses_nobody() {
     let over = |mut document: RunDocument, flush: Flush| {
@@ -226,7 +227,7 @@ fn a_cache_whose_log_need_not_be_flushed_accuses_nobody() {
     }
 }
 
-/// A cache flushes its backing device when it has written back, not at each sync.
+/// A cache flushes its backing device after destaging, not at each sync.
 #[test]
 fn a_backing_device_that_was_not_flushed_while_the_log_was_is_no_finding() {
     let mut document = fixture::document("raid-eight-disks");
@@ -267,17 +268,15 @@ fn one_writers_syncs_share_no_flush() {
     );
 }
 
-/// Runs `asked` syncs through the rule of block/blk-flush.c, with up to `most` waiting: a flush command
-/// serves those that wait when it is sent, and those that come meanwhile wait for the next. Returns the
-/// number of commands.
+/// Simulates `asked` syncs by the rule of block/blk-flush.c, with up to `most` waiting: a flush command
+/// serves the syncs waiting when it is sent; later ones wait for the next. Returns the number of commands.
 fn flush_commands(asked: u64, most: u64, arrivals: &[u64]) -> u64 {
     let (mut left, mut pending, mut running, mut commands) = (asked, 0, 0, 0);
     for arriving in arrivals.iter().cycle() {
         let coming = (*arriving).min(left).min(most - pending - running);
         left -= coming;
         pending += coming;
-        // The command that runs completes, and all that it served; those that came meanwhile go with the
-        // next.
+        // The running command completes, with all syncs that it serves. Later ones go with the next.
         (running, pending) = (pending, 0);
         commands += u64::from(running > 0);
         if left == 0 && pending == 0 {
@@ -287,7 +286,7 @@ fn flush_commands(asked: u64, most: u64, arrivals: &[u64]) -> u64 {
     commands
 }
 
-/// A load of writes with O_DSYNC, `most` of them in flight, to a device without FUA.
+/// Load of writes with O_DSYNC, `most` of them in flight, to a device without FUA.
 fn in_flight_writes(most: u64, asked: u64, flushes: u64) -> RunDocument {
     let mut document = fixture::load("side-by-side");
     document.targets.remove(0);
@@ -313,7 +312,7 @@ fn flushes_that_the_block_layer_merges_are_not_missing() {
             let commands = flush_commands(asked, most, arrivals);
             let case = format!("{most} in flight, {asked} syncs, {arrivals:?}, {commands} flushes");
             assert!(missing(&in_flight_writes(most, asked, commands)).is_none(), "{case}");
-            // A tenth fewer than the least that can serve them.
+            // A tenth fewer than the minimum that can serve them.
             let too_few = asked.div_ceil(most) * 9 / 10 - 1;
             let finding = missing(&in_flight_writes(most, asked, too_few));
             assert_eq!(finding.is_some(), too_few > 0, "{case}, {too_few} are too few");
