@@ -1,5 +1,5 @@
-//! Rules of plain English that a machine can judge: how comments begin, how types and functions are named,
-//! how messages refuse a value, and how long lines are.
+//! Rules of plain English that can be checked automatically: how comments begin, how types and functions are
+//! named, how messages refuse a value, and how long lines are.
 //!
 //! The habits that make a text hard to read are of syntax rather than of words: a clause that stands for a
 //! noun ("What was asked"), a comment that leans on the item above it ("The same, but"), a participle as the
@@ -19,7 +19,7 @@ const OPENERS: [&str; 14] = [
     "The same",
 ];
 
-/// Participles and other words that name no thing. Regular participles are told by their ending.
+/// Participles and other words that name nothing. Regular participles are recognised by their ending.
 const PARTICIPLES: [&str; 22] = [
     "Told",
     "Kept",
@@ -45,7 +45,7 @@ const PARTICIPLES: [&str; 22] = [
     "What",
 ];
 
-/// Nouns that end as participles do.
+/// Nouns with the ending of a participle.
 const NOUNS: [&str; 4] = ["Speed", "Seed", "Need", "Feed"];
 
 /// Words that declare a type.
@@ -54,7 +54,7 @@ const TYPES: [&str; 4] = ["struct ", "enum ", "trait ", "type "];
 /// Longest line of a comment or a document, in columns.
 const COLUMNS_MAX: usize = 110;
 
-/// Rules, each with how to mend a line that breaks it.
+/// Rules, each with the way to correct a line that breaks it.
 const RULES: [(&str, &str); 5] = [
     ("opener", "begin the comment with a verb (of a function) or a noun"),
     ("participle", "name the type by a noun"),
@@ -65,7 +65,7 @@ const RULES: [(&str, &str); 5] = [
 
 /// Finds every line that breaks one of the [`RULES`].
 pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
-    // This file is full of the words that it looks for.
+    // This file contains all the words that it searches for.
     let own = |name: &String| name.ends_with("lint/english.rs");
     let mut offences = Vec::new();
     for name in tracked(root, &[".rs", ".md"])?.into_iter().filter(|name| !own(name)) {
@@ -79,12 +79,12 @@ pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     Ok(offences)
 }
 
-/// Returns true if a line that says `said` should be shorter.
+/// Returns true if a line with the text `said` should be shorter.
 fn is_wide(line: &str, said: &str, is_code: bool) -> bool {
     line.chars().count() > COLUMNS_MAX && !is_code && !said.starts_with('|')
 }
 
-/// Finds the rules that a document breaks, each with its line. Tables and code are as wide as they must be.
+/// Finds the rules that a document breaks, each with its line. Tables and code may be wider.
 fn in_document(text: &str) -> Vec<(&'static str, usize)> {
     let mut is_code = false;
     let wide = |(index, line): (usize, &str)| {
@@ -94,8 +94,8 @@ fn in_document(text: &str) -> Vec<(&'static str, usize)> {
     text.lines().enumerate().filter_map(wide).collect()
 }
 
-/// Finds the rules that a source breaks, each with its line. Tables, pictures and code in comments are as wide
-/// as they must be.
+/// Finds the rules that a source breaks, each with its line. Tables, pictures and code in comments may be
+/// wider.
 fn in_source(text: &str) -> Vec<(&'static str, usize)> {
     let mut found = Vec::new();
     let (mut is_in_comment, mut is_code) = (false, false);
@@ -144,7 +144,7 @@ fn rule_of_name(line: &str) -> Option<&'static str> {
     (is_regular || PARTICIPLES.contains(&name)).then_some("participle")
 }
 
-/// Returns true if a string on this line denies by "is no" what should be said with "is not a".
+/// Returns true if a string on this line uses "is no" instead of "is not a".
 fn says_is_no(line: &str) -> bool {
     let is_denial = |start: usize, words: &str| {
         let (before, after) = (&line[..start], &line[start + words.len()..]);
