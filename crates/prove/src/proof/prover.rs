@@ -20,10 +20,10 @@ const UNFINISHED: &str = "it had not ended when this was written: plumb was kill
 /// Interval of interim documents during the exploration.
 const KEEP_EVERY: Nanos = Nanos::secs(5);
 
-/// Judges the recording under each profile, and looks for changes that remove what fails.
+/// Judges the recording under each profile, and searches for changes that remove the failures.
 ///
 /// # Errors
-/// If states could not be judged at all. A stop is not an error: the document then holds what was found.
+/// If states could not be judged at all. A stop is not an error: the document then holds the results so far.
 pub fn prove(request: &Request<'_>) -> Result<ProofDocument> {
     let (recorded, began) = (request.judge.recorded, request.judge.clock.now());
     let mut document = initial_document(request);

@@ -1,10 +1,10 @@
 //! Plain files: small protocols as programs use them, each with its acknowledgements, and without a database.
 //!
-//! A protocol is a list of steps that is done [`ROUNDS`] times; each round ends with its acknowledgement.
-//! What each file may hold after a cut follows from the steps: what it held at the last acknowledgement, or
-//! anything that it was given later.
+//! A protocol is a list of steps that is repeated [`ROUNDS`] times. Each round ends with its acknowledgement.
+//! The steps define the contents that each file may have after a cut: those at the last acknowledgement, or
+//! any later ones.
 //!
-//! What is found on an honest drive with a volatile cache (held by the tests of this crate; `-`: intact):
+//! Results on an honest drive with a volatile cache (checked by the tests of this crate; `-`: intact):
 //!
 //! | protocol | ext4 | xfs | btrfs | |
 //! |---|---|---|---|---|
@@ -46,12 +46,11 @@ const TEMPORARY: &str = "temporary";
 /// written first, and the other.
 const ORDERED: [&str; 2] = ["first", "second"];
 
-/// A name, what is done at first, and what is done in each round: steps with commas between. In the name of a
-/// file `#` stands for the number of the round; what is done at first with such a file is done for each
-/// round.
+/// Name, set-up, and steps of each round, separated by commas. In the name of a file `#` stands for the number
+/// of the round; the set-up of such a file is done for each round.
 ///
 /// - `create`, `write` from the beginning, `write16k`, `append`, `fsync`, `unlink`, `mkdir`: of one file
-/// - `rename`: of one file to the name of another; `dirsync`: of the directory that holds all of them
+/// - `rename`: of one file to the name of another; `dirsync`: of the directory that contains all of them
 pub(super) type Protocol = [&'static str; 3];
 
 const PROTOCOLS: [Protocol; 20] = [
