@@ -18,7 +18,7 @@ const REMOVALS_MAX: usize = 100;
 enum Use {
     /// Something is mounted at it.
     Mounts,
-    /// Files are made in it.
+    /// Files are created in it.
     Files,
 }
 

@@ -119,7 +119,7 @@ impl Checker {
     }
 }
 
-/// Gives a tree of files that was made at `root` to a user.
+/// Makes a user the owner of a tree of files at `root`.
 pub(super) fn own(owner: &crate::subject::User, tree: &Tree, root: &Path) -> Result<()> {
     let paths = tree.nodes.keys().map(|path| root.join(path));
     paths.chain([root.to_owned()]).try_for_each(|path| owner.own(&path))

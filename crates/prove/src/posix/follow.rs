@@ -348,7 +348,7 @@ impl Follower {
                 _ => {}
             }
         }
-        // The rest, and what came from elsewhere or went there.
+        // The rest, including moves from and to directories outside.
         for place in from.into_iter().chain(to) {
             self.mirror.compare_entry(&place, IsNew(false));
         }

@@ -21,7 +21,7 @@ pub(crate) fn plans(
         extents.iter().map(|extent| Writeback::AtOnce { extent: *extent }).collect();
     all.extend(syncs.iter().map(|sync| Writeback::AfterSync { sync: *sync, extent: after }));
     let systematic = all.len() as u64;
-    // Seeds of 32 bits are exact in JSON wherever it is read.
+    // Seeds of 32 bits are exact in every JSON parser.
     let mixture = move |number: u64| Writeback::Mixture { seed: mixed(seed ^ number) >> 32 };
     (all.into_iter().chain((0..).map(mixture)), systematic)
 }

@@ -46,8 +46,8 @@ const TEMPORARY: &str = "temporary";
 /// written first, and the other.
 const ORDERED: [&str; 2] = ["first", "second"];
 
-/// Name, set-up, and steps of each round, separated by commas. In the name of a file `#` stands for the number
-/// of the round; the set-up of such a file is done for each round.
+/// Name, set-up, and steps of each round, separated by commas. In the name of a file `#` stands for the
+/// number of the round; the set-up of such a file is done for each round.
 ///
 /// - `create`, `write` from the beginning, `write16k`, `append`, `fsync`, `unlink`, `mkdir`: of one file
 /// - `rename`: of one file to the name of another; `dirsync`: of the directory that contains all of them
