@@ -121,6 +121,12 @@ pub struct Request {
 }
 
 impl Request {
+    /// Returns the completion of the request, submitted and completed at `at`.
+    pub fn completed(self, outcome: Outcome, at: Nanos) -> Completion {
+        let Self { tag, payload, .. } = self;
+        Completion { tag, outcome, submitted_at: at, completed_at: at, payload }
+    }
+
     /// Creates a read that discards the data.
     pub const fn read(tag: Tag, range: LbaRange) -> Self {
         Self { tag, op: Op::Read, range, payload: Payload::None, deadline: None }

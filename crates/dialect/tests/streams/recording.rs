@@ -171,14 +171,7 @@ impl Queue for RecordingQueue {
         for (submitted_at, due, request) in done {
             let place = log.due.iter().position(|other| *other == due).unwrap();
             log.due.swap_remove(place);
-            let Request { tag, payload, .. } = request;
-            completions.push(Completion {
-                tag,
-                outcome: Outcome::Done,
-                submitted_at,
-                completed_at: now,
-                payload,
-            });
+            completions.push(Completion { submitted_at, ..request.completed(Outcome::Done, now) });
         }
         Ok(count)
     }

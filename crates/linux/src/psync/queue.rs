@@ -5,8 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use plumb_block::{
-    Completion, Errno, Nanos, Op, Outcome, Payload, Pool, Queue, QueueFull, QueueOptions, Request, Result,
-    Wait,
+    Completion, Errno, Op, Outcome, Payload, Pool, Queue, QueueFull, QueueOptions, Request, Result, Wait,
 };
 
 use super::call::{self, Memory};
@@ -71,13 +70,7 @@ impl SerialQueue {
             Ok(work) => self.carry_out(work, &mut request),
             Err(errno) => Outcome::Failed(errno),
         };
-        Completion {
-            tag: request.tag,
-            outcome,
-            submitted_at,
-            completed_at: self.target.clock.now(),
-            payload: request.payload,
-        }
+        Completion { submitted_at, ..request.completed(outcome, self.target.clock.now()) }
     }
 
     fn carry_out(&mut self, mut work: Work, request: &mut Request) -> Outcome {
@@ -115,7 +108,7 @@ impl Queue for SerialQueue {
             let Some(request) = self.waiting.pop_front() else { break };
             let now = self.target.clock.now();
             completions.push(if request.deadline.is_some_and(|deadline| deadline < now) {
-                unanswered(request, now)
+                request.completed(Outcome::Unknown, now)
             } else {
                 self.execute(request)
             });
@@ -129,15 +122,5 @@ impl Queue for SerialQueue {
 
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         None
-    }
-}
-
-fn unanswered(request: Request, now: Nanos) -> Completion {
-    Completion {
-        tag: request.tag,
-        outcome: Outcome::Unknown,
-        submitted_at: now,
-        completed_at: now,
-        payload: request.payload,
     }
 }

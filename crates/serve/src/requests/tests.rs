@@ -35,9 +35,8 @@ impl ScriptedDevice {
     fn answer(&self, op: Op, outcome: Outcome) {
         let mut state = self.state();
         let index = state.held.iter().position(|(held, _)| *held == op).expect("the device has one");
-        let (_, Request { tag, payload, .. }) = state.held.remove(index);
-        let now = Nanos(0);
-        state.answers.push(Completion { tag, outcome, submitted_at: now, completed_at: now, payload });
+        let (_, request) = state.held.remove(index);
+        state.answers.push(request.completed(outcome, Nanos(0)));
     }
 
     fn held(&self) -> usize {
@@ -301,11 +300,7 @@ fn an_answer_to_nothing_is_ignored() {
     let (device, mut front_end) = scene(2);
     front_end.submit(1, Op::Read);
     for tag in [Tag(1), Tag(77)] {
-        let outcome = Outcome::Done;
-        let now = Nanos(0);
-        let made_up =
-            Completion { tag, outcome, submitted_at: now, completed_at: now, payload: Payload::None };
-        device.state().answers.push(made_up);
+        device.state().answers.push(Request::flush(tag).completed(Outcome::Done, Nanos(0)));
     }
     assert_eq!(front_end.ended(), []);
     assert_eq!(front_end.0.in_flight(), 1);

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use plumb_block::{Bytes, Completion, Errno, LbaRange, Nanos, Op, Outcome, Payload, Request};
+use plumb_block::{Bytes, Errno, LbaRange, Nanos, Op, Outcome, Payload, Request};
 
 use super::in_flight::{NEVER, Pending, Stage};
 use super::{Drive, PortNumber};
@@ -16,8 +16,7 @@ impl Drive {
     /// Accepts a request from `port` at `now`. It completes at the port, immediately if it is invalid.
     pub fn submit(&mut self, now: Nanos, port: PortNumber, request: Request) {
         if let Some(outcome) = self.refusal(&request) {
-            let Request { tag, payload, .. } = request;
-            self.complete(port, Completion { tag, outcome, submitted_at: now, completed_at: now, payload });
+            self.complete(port, request.completed(outcome, now));
             return;
         }
         let fault = self.draw_fault(request.op, request.range);

@@ -13,7 +13,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use plumb_block::{
-    Clock as _, Completion, Device, DeviceLayer, EventSource, Nanos, Op, Outcome, Payload, Queue, QueueFull,
+    Clock as _, Completion, Device, DeviceLayer, EventSource, Nanos, Op, Outcome, Queue, QueueFull,
     QueueOptions, Request, Result, Tag, Time, VolatileCache, Wait, waiting_poll,
 };
 
@@ -228,16 +228,11 @@ impl Queue for FlushingQueue {
         let is_volatile = info.volatile_cache != VolatileCache::None;
         if is_flush {
             let now = self.time.now();
-            let done = Completion {
-                tag: request.tag,
-                outcome: Outcome::Done,
-                submitted_at: now,
-                completed_at: now,
-                payload: Payload::None,
-            };
+            let deadline = request.deadline;
+            let done = request.completed(Outcome::Done, now);
             // A latched or unpowered device reports its own error.
             if is_volatile || self.device.latched().is_some() || !self.device.power().is_on {
-                self.wait_for_flush(done, request.deadline);
+                self.wait_for_flush(done, deadline);
                 self.flush();
             } else {
                 self.group.lock().answered.push_back((self.number, done));

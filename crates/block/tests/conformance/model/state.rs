@@ -162,13 +162,8 @@ impl State {
         };
         if late && !job.is_abandoned {
             job.is_abandoned = true;
-            completions.push(Completion {
-                tag: job.request.tag,
-                outcome: Outcome::Unknown,
-                submitted_at: job.submitted_at,
-                completed_at: now,
-                payload: Payload::None,
-            });
+            let unknown = Request::flush(job.request.tag).completed(Outcome::Unknown, now);
+            completions.push(Completion { submitted_at: job.submitted_at, ..unknown });
         }
     }
 
@@ -180,13 +175,8 @@ impl State {
         bug: Option<Bug>,
         completions: &mut Vec<Completion>,
     ) {
-        let mut completion = Completion {
-            tag: job.request.tag,
-            outcome,
-            submitted_at: job.submitted_at,
-            completed_at: now,
-            payload: job.request.payload,
-        };
+        let mut completion =
+            Completion { submitted_at: job.submitted_at, ..job.request.completed(outcome, now) };
         match bug {
             Some(Bug::PayloadForgotten) => completion.payload = Payload::None,
             Some(Bug::PayloadOverwritten) => {

@@ -113,8 +113,7 @@ impl Queue for InstantQueue {
                 }
             }
             self.left = self.left.saturating_sub(1);
-            let Request { tag, payload, .. } = request;
-            completions.push(Completion { tag, outcome, submitted_at: now, completed_at: now, payload });
+            completions.push(request.completed(outcome, now));
         }
         Ok(completions.len() - before)
     }

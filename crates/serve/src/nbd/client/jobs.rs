@@ -93,13 +93,9 @@ impl Job {
     }
 
     pub(super) fn into_completion(self, outcome: Outcome, now: Nanos) -> Completion {
-        completion(self.request, outcome, self.submitted_at.unwrap_or(now), now)
+        let submitted_at = self.submitted_at.unwrap_or(now);
+        Completion { submitted_at, ..self.request.completed(outcome, now) }
     }
-}
-
-pub(super) fn completion(request: Request, outcome: Outcome, submitted_at: Nanos, now: Nanos) -> Completion {
-    let Request { tag, payload, .. } = request;
-    Completion { tag, outcome, submitted_at, completed_at: now, payload }
 }
 
 /// Jobs of one connection, by number.

@@ -20,7 +20,7 @@ use plumb_block::{Clock as _, Completion, Errno, Latch, Nanos, Op, Outcome, Payl
 use super::commands::Commands;
 use super::error::NOT_CONNECTED;
 use super::export::{Export, Plan};
-use super::jobs::{Job, JobWaiter, Jobs, Phase, PortId, completion};
+use super::jobs::{Job, JobWaiter, Jobs, Phase, PortId};
 use super::replies::{Answer, Replies};
 use super::wakeups::Wakeups;
 use crate::nbd::output::Output;
@@ -46,7 +46,7 @@ impl Common {
         if request.op == Op::Flush {
             self.flush_failed(NOT_CONNECTED, now);
         }
-        completion(request, Outcome::Failed(NOT_CONNECTED), now, now)
+        request.completed(Outcome::Failed(NOT_CONNECTED), now)
     }
 }
 
@@ -235,8 +235,8 @@ impl Link {
                 Some(_) if job.is_begun() => {
                     job.wanted = JobWaiter::TooLate;
                     let submitted_at = job.submitted_at.unwrap_or(now);
-                    let left = Request::flush(job.request.tag);
-                    mail.push(Mail::GivenUp(completion(left, Outcome::Unknown, submitted_at, now)));
+                    let left = Request::flush(job.request.tag).completed(Outcome::Unknown, now);
+                    mail.push(Mail::GivenUp(Completion { submitted_at, ..left }));
                 }
                 Some(_) => {
                     to_stage.retain(|waiting| *waiting != number);
@@ -320,8 +320,7 @@ impl State {
                 self.to_stage.push_back(number);
             }
             Err(errno) => {
-                let ended = completion(request, Outcome::Failed(errno), now, now);
-                self.post(port, Mail::Ended(ended));
+                self.post(port, Mail::Ended(request.completed(Outcome::Failed(errno), now)));
             }
         }
     }

@@ -11,7 +11,7 @@ use plumb_block::{
 
 use super::connections::Connections;
 use super::error::NOT_CONNECTED;
-use super::jobs::{PortId, completion};
+use super::jobs::PortId;
 use super::link::{Link, Mail};
 use super::wakeups::Wakeups;
 
@@ -128,7 +128,7 @@ impl NbdQueue {
         for request in self.pending.drain(..) {
             match request.deadline {
                 Some(deadline) if deadline <= now => {
-                    completions.push(completion(request, Outcome::Unknown, now, now));
+                    completions.push(request.completed(Outcome::Unknown, now));
                 }
                 deadline => {
                     earliest = earliest.min(deadline.unwrap_or(NEVER));

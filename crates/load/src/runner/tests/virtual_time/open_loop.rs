@@ -160,13 +160,7 @@ impl Queue for Counter {
         let mut inner = self.inner.lock();
         let due = inner.server.serve(now);
         inner.due.push_back(due);
-        self.waiting.push_back(Completion {
-            tag: request.tag,
-            outcome: Outcome::Done,
-            submitted_at: now,
-            completed_at: due,
-            payload: request.payload,
-        });
+        self.waiting.push_back(Completion { completed_at: due, ..request.completed(Outcome::Done, now) });
         Ok(())
     }
 

@@ -124,9 +124,7 @@ impl Queue for AnyOrder {
             let index = device.random.next_u64() as usize % self.pending.len();
             let (mut request, visible) = self.pending.swap_remove(index);
             let outcome = device.carry_out(&mut request, &visible);
-            let (tag, payload) = (request.tag, request.payload);
-            let now = Nanos(0);
-            completions.push(Completion { tag, outcome, submitted_at: now, completed_at: now, payload });
+            completions.push(request.completed(outcome, Nanos(0)));
             count += 1;
         }
         Ok(count)
