@@ -174,13 +174,7 @@ impl Disk {
 
     fn carry_out(&self, mut request: Request) -> Completion {
         let outcome = self.outcome_of(&mut request);
-        Completion {
-            tag: request.tag,
-            outcome,
-            submitted_at: Nanos(0),
-            completed_at: Nanos(0),
-            payload: request.payload,
-        }
+        request.completed(outcome, Nanos(0))
     }
 
     fn outcome_of(&self, request: &mut Request) -> Outcome {

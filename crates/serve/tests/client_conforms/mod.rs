@@ -2,57 +2,24 @@
 //! model, and with nbdkit and qemu-nbd. Guards against losses between the two ends: FUA, flushes of other
 //! queues, latches, deadlines, buffers.
 
+use std::ops::Deref;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 
 use plumb_block::conformance::{self, CannotStage, ModelOptions, Rig};
 use plumb_block::{
-    Bytes, Clock, Completion, Device, DeviceInfo, Error, Extent, Latch, LbaRange, Nanos, Outcome, Pool,
-    PoolShape, Queue, QueueFull, QueueOptions, Request, Result, Time, Wait,
+    Bytes, Clock, Completion, Device, DeviceLayer, Error, Nanos, Outcome, Pool, PoolShape, Queue, QueueFull,
+    QueueOptions, Request, Result, Time, Wait,
 };
 use plumb_serve::nbd::client::{NbdDevice, Options};
-use plumb_serve::nbd::server::{self, Export, Listener, Server, Stopper};
+use plumb_serve::nbd::server;
 
 use crate::client_support::Program;
+use crate::nbd_server::running::{RunningServer, export};
 use crate::nbd_server::staged::StagedServer;
 
 const DEPTH: u32 = 16;
-
-struct Serving {
-    stopper: Stopper,
-    thread: Option<JoinHandle<()>>,
-    uri: String,
-    _directory: tempfile::TempDir,
-}
-
-impl Serving {
-    fn start(device: Arc<dyn Device>) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let socket = directory.path().join("s");
-        let listener = Listener::unix(&socket).unwrap();
-        let export = Export { name: "disk".to_owned(), description: String::new(), device };
-        let server = Server::new(vec![export], server::Options::default()).unwrap();
-        let stopper = server.stopper();
-        let thread = Some(std::thread::spawn(move || server.serve(vec![listener]).unwrap()));
-        Self {
-            stopper,
-            thread,
-            uri: format!("nbd+unix:///disk?socket={}", socket.display()),
-            _directory: directory,
-        }
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        self.stopper.stop();
-        if let Some(thread) = self.thread.take() {
-            assert!(thread.join().is_ok() || std::thread::panicking());
-        }
-    }
-}
 
 struct ClientRig {
     what: String,
@@ -60,7 +27,7 @@ struct ClientRig {
     pool: Pool,
     model: Option<(u64, ModelOptions)>,
     staged: Option<StagedServer>,
-    serving: Option<Serving>,
+    serving: Option<RunningServer>,
     uri: String,
     /// True after the power was cut, for the queues that were open then.
     is_cut: Arc<AtomicBool>,
@@ -96,8 +63,9 @@ impl ClientRig {
     }
 
     fn serve(&mut self, staged: &StagedServer) {
-        let serving = Serving::start(Arc::new(staged.clone()));
-        self.uri.clone_from(&serving.uri);
+        let exports = vec![export("disk", Arc::new(staged.clone()))];
+        let serving = RunningServer::start(exports, server::Options::default());
+        self.uri = serving.uri();
         self.is_cut = Arc::default();
         self.serving = Some(serving);
     }
@@ -167,26 +135,16 @@ struct Cuttable {
     is_cut: Arc<AtomicBool>,
 }
 
-impl Device for Cuttable {
-    fn info(&self) -> DeviceInfo {
-        self.inner.info()
+impl DeviceLayer for Cuttable {
+    type Inner = NbdDevice;
+
+    fn inner(&self) -> impl Deref<Target = Self::Inner> {
+        &self.inner
     }
 
     fn open_queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
         let inner = self.inner.open_queue(options)?;
         Ok(Box::new(CuttableQueue { inner, is_cut: Arc::clone(&self.is_cut) }))
-    }
-
-    fn extents(&self, range: LbaRange) -> Result<Vec<Extent>> {
-        self.inner.extents(range)
-    }
-
-    fn set_wce(&self, enabled: bool) -> Result<()> {
-        self.inner.set_wce(enabled)
-    }
-
-    fn latched(&self) -> Option<Latch> {
-        self.inner.latched()
     }
 }
 

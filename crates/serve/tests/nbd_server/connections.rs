@@ -11,7 +11,8 @@ use plumb_serve::nbd::server::{Listener, Options, PATH_MAX_BYTES, ServeError, Se
 use plumb_serve::nbd::wire::{Command, CommandFlags, GoRequest, OptionCode, OptionReplyKind, WireErrno};
 
 use crate::nbd_server::client::Client;
-use crate::nbd_server::running::{RunningServer, export, memory};
+use crate::nbd_server::memory::memory;
+use crate::nbd_server::running::{RunningServer, export};
 use crate::nbd_server::staged::StagedServer;
 
 const NONE: CommandFlags = CommandFlags(0);

@@ -12,7 +12,8 @@ use plumb_serve::nbd::wire::{
 };
 
 use crate::nbd_server::client::Client;
-use crate::nbd_server::running::{RunningServer, export, memory};
+use crate::nbd_server::memory::memory;
+use crate::nbd_server::running::{RunningServer, export};
 
 const NONE: CommandFlags = CommandFlags(0);
 

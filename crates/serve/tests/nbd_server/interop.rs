@@ -9,7 +9,8 @@ use plumb_serve::nbd::uri::{Address, Uri};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use crate::nbd_server::running::{RunningServer, export, memory};
+use crate::nbd_server::memory::memory;
+use crate::nbd_server::running::{RunningServer, export};
 
 /// Returns true if `program` is installed; without it the test is skipped.
 pub(crate) fn has(program: &str) -> bool {

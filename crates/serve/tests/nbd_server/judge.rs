@@ -11,9 +11,10 @@ use plumb_serve::nbd::server::Options;
 use plumb_serve::nbd::wire::{Command, CommandFlags, WireErrno};
 
 use crate::nbd_server::client::Client;
+use crate::nbd_server::memory::ReadOnly;
 use crate::nbd_server::running::{RunningServer, export};
 use crate::nbd_server::staged::StagedServer;
-use crate::nbd_server::wrong::{Mistake, ReadOnly, Wrong as WrongDevice};
+use crate::nbd_server::wrong::{Mistake, Wrong as WrongDevice};
 
 const BLOCK: usize = 512;
 const NONE: CommandFlags = CommandFlags(0);

@@ -1,110 +1,101 @@
 //! A device in memory that completes every request while it is submitted.
 
+use std::ops::Deref;
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plumb_block::{
-    Bytes, Clock, Completion, Device, DeviceInfo, Errno, Error, ErrorKind, Extent, ExtentState, Latch, Lba,
-    LbaRange, Nanos, Op, Outcome, Payload, Queue, QueueFull, QueueOptions, RealClock, Request, Result,
-    VolatileCache, Wait,
+    Bytes, Clock, Completion, Device, DeviceInfo, DeviceLayer, Errno, Error, ErrorKind, Extent, ExtentState,
+    Latch, Lba, LbaRange, Nanos, Op, Outcome, Payload, Queue, QueueFull, QueueOptions, RealClock, Request,
+    Result, VolatileCache, Wait,
 };
 
-/// Number of bytes that share one lock.
-const SHARD_BYTES: usize = 1 << 20;
 /// Granularity of the record of written data.
-const GRAIN_BYTES: u64 = 4096;
+const GRAIN_BYTES: usize = 4096;
 
-/// A device in memory.
+/// A device in memory, which its queues share.
 pub(crate) struct Memory {
-    pub(crate) info: DeviceInfo,
-    shards: Vec<RwLock<Vec<u8>>>,
+    info: DeviceInfo,
+    contents: Mutex<Contents>,
+}
+
+struct Contents {
+    bytes: Vec<u8>,
     /// True for each grain that was written.
-    written: Mutex<Vec<bool>>,
+    written: Vec<bool>,
 }
 
 impl Memory {
     /// Creates a device of `size` bytes of zeroes, in blocks of 512 bytes.
-    pub(crate) fn new(size: Bytes) -> Arc<Self> {
-        let count = (size.0 as usize).div_ceil(SHARD_BYTES);
-        let shards = (0..count).map(|_| RwLock::new(vec![0; SHARD_BYTES])).collect();
-        let written = Mutex::new(vec![false; size.0.div_ceil(GRAIN_BYTES) as usize]);
-        Arc::new(Self { info: info("memory", size), shards, written })
+    fn new(size: Bytes) -> Self {
+        let info = DeviceInfo {
+            discard_max: Bytes::gib(1),
+            discard_zeroes: true,
+            dma_alignment: Bytes(1),
+            volatile_cache: VolatileCache::Enabled,
+            fua_native: true,
+            ..DeviceInfo::plain("memory", size, Bytes(512))
+        };
+        let size = size.0 as usize;
+        let contents = Contents { bytes: vec![0; size], written: vec![false; size.div_ceil(GRAIN_BYTES)] };
+        Self { info, contents: Mutex::new(contents) }
     }
 
-    fn each_part(
-        &self,
-        offset: u64,
-        length: usize,
-        mut part: impl FnMut(usize, usize, std::ops::Range<usize>),
-    ) {
-        let mut done = 0;
-        while done < length {
-            let at = offset as usize + done;
-            let within = at % SHARD_BYTES;
-            let count = (SHARD_BYTES - within).min(length - done);
-            part(at / SHARD_BYTES, within, done..done + count);
-            done += count;
-        }
-    }
-
-    fn read(&self, offset: u64, into: &mut [u8]) {
-        self.each_part(offset, into.len(), |shard, within, range| {
-            let shard = self.shards[shard].read().unwrap_or_else(PoisonError::into_inner);
-            let count = range.len();
-            into[range].copy_from_slice(&shard[within..within + count]);
-        });
-    }
-
-    fn write(&self, offset: u64, length: usize, bytes: Option<&[u8]>) {
-        self.each_part(offset, length, |shard, within, range| {
-            let mut shard = self.shards[shard].write().unwrap_or_else(PoisonError::into_inner);
-            let into = &mut shard[within..within + range.len()];
-            match bytes {
-                Some(bytes) => into.copy_from_slice(&bytes[range]),
-                None => into.fill(0),
-            }
-        });
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = (offset + length as u64).div_ceil(GRAIN_BYTES);
-        for grain in offset / GRAIN_BYTES..last {
-            written[grain as usize] = bytes.is_some();
-        }
+    fn contents(&self) -> MutexGuard<'_, Contents> {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Executes a request.
-    pub(crate) fn carry_out(&self, request: &mut Request) -> Outcome {
-        let offset = request.range.lba.0 * self.info.logical_block.0;
-        if request.op != Op::Flush && !self.info.holds(request.range) {
+    fn carry_out(&self, request: &mut Request) -> Outcome {
+        if request.op == Op::Flush {
+            return Outcome::Done;
+        }
+        if !self.info.holds(request.range) {
             return Outcome::Failed(Errno::EINVAL);
         }
-        let length = self.info.length_of(request.range).0 as usize;
+        let start = (request.range.lba.0 * self.info.logical_block.0) as usize;
+        let end = start + self.info.length_of(request.range).0 as usize;
+        let Contents { bytes, written } = &mut *self.contents();
+        let bytes = &mut bytes[start..end];
         match (request.op, &mut request.payload) {
-            (Op::Read, Payload::Into(buffer)) if buffer.len() == length => self.read(offset, buffer),
-            (Op::Write { .. }, Payload::Bytes(buffer)) if buffer.len() == length => {
-                self.write(offset, length, Some(buffer));
+            (Op::Read, Payload::None) => return Outcome::Done,
+            (Op::Read, Payload::Into(buffer)) if buffer.len() == bytes.len() => {
+                buffer.copy_from_slice(bytes);
+                return Outcome::Done;
             }
-            (Op::Discard | Op::WriteZeroes { no_hole: false, .. }, _) => self.write(offset, length, None),
-            (Op::WriteZeroes { .. }, _) => self.write(offset, length, Some(&vec![0; length])),
-            (Op::Flush, _) | (Op::Read, Payload::None) => {}
+            (Op::Write { .. }, Payload::Bytes(buffer)) if buffer.len() == bytes.len() => {
+                bytes.copy_from_slice(buffer);
+            }
+            (Op::Discard | Op::WriteZeroes { .. }, _) => bytes.fill(0),
             _ => return Outcome::Failed(Errno::EINVAL),
         }
+        let is_kept = matches!(request.op, Op::Write { .. } | Op::WriteZeroes { no_hole: true, .. });
+        written[start / GRAIN_BYTES..end.div_ceil(GRAIN_BYTES)].fill(is_kept);
         Outcome::Done
     }
 }
 
-fn info(name: &str, size: Bytes) -> DeviceInfo {
-    DeviceInfo {
-        discard_max: Bytes::gib(1),
-        discard_zeroes: true,
-        dma_alignment: Bytes(1),
-        volatile_cache: VolatileCache::Enabled,
-        fua_native: true,
-        ..DeviceInfo::plain(name, size, Bytes(512))
+/// Returns a device of `size` bytes of zeroes, in blocks of 512 bytes.
+pub(crate) fn memory(size: Bytes) -> Arc<dyn Device> {
+    Arc::new(SharedMemory(Arc::new(Memory::new(size))))
+}
+
+/// A device that says that it is read-only, and leaves it to the server to refuse writes.
+pub(crate) struct ReadOnly(pub(crate) Arc<dyn Device>);
+
+impl DeviceLayer for ReadOnly {
+    type Inner = dyn Device;
+
+    fn inner(&self) -> impl Deref<Target = Self::Inner> {
+        &*self.0
+    }
+
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo { is_read_only: true, ..self.0.info() }
     }
 }
 
-/// A device that can be shared by its queues.
-pub(crate) struct SharedMemory(pub(crate) Arc<Memory>);
+struct SharedMemory(Arc<Memory>);
 
 impl Device for SharedMemory {
     fn info(&self) -> DeviceInfo {
@@ -118,13 +109,13 @@ impl Device for SharedMemory {
     }
 
     fn extents(&self, range: LbaRange) -> Result<Vec<Extent>> {
-        let block = self.0.info.logical_block.0;
-        let written = self.0.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let (block, grain_bytes) = (self.0.info.logical_block.0, GRAIN_BYTES as u64);
+        let written = &self.0.contents().written;
         let mut extents = Vec::new();
         let mut lba = range.lba.0;
         while lba < range.end().0 {
-            let grain = lba * block / GRAIN_BYTES;
-            let end = ((grain + 1) * GRAIN_BYTES / block).min(range.end().0);
+            let grain = lba * block / grain_bytes;
+            let end = ((grain + 1) * grain_bytes / block).min(range.end().0);
             let is_written = written.get(grain as usize).copied().unwrap_or(false);
             let state = if is_written { ExtentState::Written } else { ExtentState::Hole };
             extents.push(Extent { range: LbaRange::new(Lba(lba), end - lba), state });
@@ -156,9 +147,7 @@ impl Queue for Inline {
             return Err(QueueFull(request));
         }
         let outcome = self.memory.carry_out(&mut request);
-        let at = Nanos::ZERO;
-        let Request { tag, payload, .. } = request;
-        self.done.push(Completion { tag, outcome, submitted_at: at, completed_at: at, payload });
+        self.done.push(request.completed(outcome, Nanos::ZERO));
         Ok(())
     }
 

@@ -8,7 +8,7 @@ mod interop;
 mod judge;
 mod memory;
 mod power;
-mod running;
+pub(crate) mod running;
 pub(crate) mod staged;
 mod tls;
 mod wrong;

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use plumb_block::{Bytes, Device};
 use plumb_serve::nbd::server::{Export, Listener, Options, Server, Stopper};
 
-use crate::nbd_server::memory::{Memory, SharedMemory};
+use crate::nbd_server::memory::memory;
 
 pub(crate) struct RunningServer {
     pub(crate) server: Arc<Server>,
@@ -19,10 +19,6 @@ pub(crate) struct RunningServer {
 
 pub(crate) fn export(name: &str, device: Arc<dyn Device>) -> Export {
     Export { name: name.to_owned(), description: "a test".to_owned(), device }
-}
-
-pub(crate) fn memory(size: Bytes) -> Arc<dyn Device> {
-    Arc::new(SharedMemory(Memory::new(size)))
 }
 
 impl RunningServer {

@@ -134,9 +134,7 @@ impl Queue for StagedQueue {
             }
         }
         for (request, outcome) in self.ended.drain(..) {
-            let at = Nanos::ZERO;
-            let Request { tag, payload, .. } = request;
-            completions.push(Completion { tag, outcome, submitted_at: at, completed_at: at, payload });
+            completions.push(request.completed(outcome, Nanos::ZERO));
         }
         while self.out > 0 {
             let count = self.inner.poll(Wait::NONE, completions)?;

@@ -11,7 +11,8 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsa
 
 use crate::nbd_server::client::Client;
 use crate::nbd_server::interop::has;
-use crate::nbd_server::running::{RunningServer, export, memory};
+use crate::nbd_server::memory::memory;
+use crate::nbd_server::running::{RunningServer, export};
 
 /// Certificates of an authority, a server and a client, as PEM; the client's in files as libnbd expects them.
 struct Papers {

@@ -98,31 +98,6 @@ impl Device for Wrong {
     }
 }
 
-/// A device that says that it is read-only, and leaves it to the server to refuse writes.
-pub(crate) struct ReadOnly(pub(crate) Arc<dyn Device>);
-
-impl Device for ReadOnly {
-    fn info(&self) -> DeviceInfo {
-        DeviceInfo { is_read_only: true, ..self.0.info() }
-    }
-
-    fn open_queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
-        self.0.open_queue(options)
-    }
-
-    fn extents(&self, range: LbaRange) -> Result<Vec<Extent>> {
-        self.0.extents(range)
-    }
-
-    fn set_wce(&self, enabled: bool) -> Result<()> {
-        self.0.set_wce(enabled)
-    }
-
-    fn latched(&self) -> Option<Latch> {
-        self.0.latched()
-    }
-}
-
 /// Tag of requests that are answered already.
 const ANSWERED: Tag = Tag(u64::MAX);
 

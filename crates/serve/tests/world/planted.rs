@@ -93,9 +93,7 @@ const ANSWERED: u64 = 1 << 63;
 impl FaultyQueue {
     /// Answers a request at once.
     fn answer(&mut self, tag: Tag) {
-        let (outcome, now) = (Outcome::Done, Nanos::ZERO);
-        let payload = Payload::None;
-        self.early.push(Completion { tag, outcome, submitted_at: now, completed_at: now, payload });
+        self.early.push(Request::flush(tag).completed(Outcome::Done, Nanos::ZERO));
     }
 
     /// Submits a request that was answered already.

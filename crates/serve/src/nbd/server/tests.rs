@@ -24,21 +24,17 @@ use rand_xoshiro::rand_core::SeedableRng;
 use super::{Connection, Export, Exports, Options, TransmissionFault};
 use crate::nbd::Turn;
 use grammar::Session;
-use memory::{Memory, SharedMemory};
+use memory::{ReadOnly, memory};
 use pipe::Pipe;
 
 const SEED: u64 = 0x6e62_6400;
 
 fn exports() -> Exports {
-    let export = |name: &str, is_read_only| {
-        let mut memory = Memory::new(Bytes::mib(1));
-        Arc::get_mut(&mut memory).unwrap().info.is_read_only = is_read_only;
-        let device = Arc::new(SharedMemory(memory));
-        Export { name: name.to_owned(), description: "x".repeat(40), device }
-    };
+    let export = |name: &str, device| Export { name: name.to_owned(), description: "x".repeat(40), device };
     let mut options = Options { depth: 8, memory_max: Bytes::mib(256), ..Options::default() };
     options.clock = Arc::new(VirtualClock::new());
-    Exports::new(vec![export("disk", false), export("fixed", true)], options).unwrap()
+    let (disk, fixed) = (memory(Bytes::mib(1)), Arc::new(ReadOnly(memory(Bytes::mib(1)))));
+    Exports::new(vec![export("disk", disk), export("fixed", fixed)], options).unwrap()
 }
 
 /// Serves a connection over a pipe, with a stopped clock, until it ends or is stuck.
