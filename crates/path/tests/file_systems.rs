@@ -61,8 +61,7 @@ fn a_path_that_is_read_only_takes_no_writes() {
 
 #[test]
 fn an_overlay_goes_on_with_its_upper_directory() {
-    let mut machine = Machine::new();
-    machine.scsi("sda", "mpt3sas", WB, true);
+    let mut machine = Machine::with_disk(WB, true);
     machine.mount("/below", "8:1", "ext4", "/dev/root", "rw");
     machine.mount(
         "/merged",
@@ -82,8 +81,7 @@ fn an_overlay_goes_on_with_its_upper_directory() {
 #[test]
 fn an_upper_directory_that_cannot_be_told_ends_unseen() {
     let surveyed = |upper: &str, covered: bool| {
-        let mut machine = Machine::new();
-        machine.scsi("sda", "mpt3sas", WB, true);
+        let mut machine = Machine::with_disk(WB, true);
         machine.mount("/below", "8:1", "ext4", "/dev/root", "rw");
         if covered {
             machine.mount("/below/upper", "0:40", "tmpfs", "tmpfs", "rw");
@@ -133,8 +131,7 @@ fn an_overlay_of_a_container_ends_unseen() {
 
 #[test]
 fn btrfs_spans_its_devices_whatever_number_its_subvolumes_have() {
-    let mut machine = Machine::new();
-    machine.scsi("sda", "mpt3sas", WB, true);
+    let mut machine = Machine::with_disk(WB, true);
     machine.scsi("sdb", "mpt3sas", WB, true);
     machine.mount("/pool", "0:35", "btrfs", "/dev/sda", "rw,nobarrier,subvol=/@");
     let uuid = "01234567-89ab-cdef-0123-456789abcdef";
@@ -256,8 +253,7 @@ fn ext4_options(machine: &mut Machine, device: &str, options: &str) {
 
 /// Returns two disks with their caches off.
 fn quiet() -> Machine {
-    let mut machine = Machine::new();
-    machine.scsi("sda", "mpt3sas", WT, false);
+    let mut machine = Machine::with_disk(WT, false);
     machine.scsi("sdb", "mpt3sas", WT, false);
     machine
 }
@@ -331,8 +327,7 @@ fn a_mount_without_barriers_is_named_with_the_command_that_mends_it() {
         ("f2fs", "fsync_mode=nobarrier", "mount -o remount,fsync_mode=posix /srv"),
         ("reiserfs", "barrier=none", "mount -o remount,barrier=flush /srv"),
     ] {
-        let mut machine = Machine::new();
-        machine.scsi("sda", "mpt3sas", WB, true);
+        let mut machine = Machine::with_disk(WB, true);
         machine.mount("/srv", "8:1", kind, "/dev/sda", &format!("rw,{option}"));
         let path = machine.survey("/srv");
         let first = &path.findings[0];
@@ -443,8 +438,7 @@ fn a_drive_that_plumb_serves_is_judged_by_its_model_however_it_is_attached() {
 /// Tests a cache by its name, attached, and as a ublk device: the devices below are equal.
 #[test]
 fn a_cache_of_plumb_leads_to_its_devices_however_it_is_named() {
-    let mut machine = Machine::new();
-    machine.scsi("sda", "mpt3sas", WB, true);
+    let mut machine = Machine::with_disk(WB, true);
     machine.scsi("sdb", "mpt3sas", WT, false);
     for (node, number) in [("/dev/sda", "8:1"), ("/dev/sdb", "8:2")] {
         let number: DeviceNumber = number.parse().unwrap();
@@ -496,8 +490,7 @@ fn file_on(device: &str) -> Stat {
 /// Returns a machine with the cache tank, attached, in this mode: its backing device is sda, with a volatile
 /// cache, its log is on `log`.
 fn cached(mode: &str, log: &str) -> Machine {
-    let mut machine = Machine::new();
-    machine.scsi("sda", "mpt3sas", WB, true);
+    let mut machine = Machine::with_disk(WB, true);
     machine.scsi("sdb", "mpt3sas", WT, false);
     machine.scsi("sdc", "mpt3sas", WB, true);
     for (node, number) in [("/dev/sda", "8:1"), ("/dev/sdb", "8:2"), ("/dev/sdc", "8:3")] {
@@ -654,8 +647,7 @@ fn an_option_is_recorded_with_the_file_that_it_was_read_from() {
 
 #[test]
 fn the_file_of_a_loop_device_is_found_by_its_device() {
-    let mut machine = Machine::new();
-    machine.scsi("sda", "mpt3sas", WB, true);
+    let mut machine = Machine::with_disk(WB, true);
     machine.mount("/", "8:0", "ext4", "/dev/sda", "rw");
     // A file system in memory hides the directory, and the name leads there now.
     machine.mount("/img", "0:50", "tmpfs", "none", "rw");
@@ -676,8 +668,7 @@ fn the_file_of_a_loop_device_is_found_by_its_device() {
 
 #[test]
 fn the_attribute_s_counts_as_the_mount_option_does() {
-    let mut machine = Machine::new();
-    machine.scsi("sda", "mpt3sas", WB, true);
+    let mut machine = Machine::with_disk(WB, true);
     machine.mount("/srv", "8:0", "ext4", "/dev/sda", "rw");
     let stat = |kind| Stat { kind, device: "8:0".parse().unwrap(), node: None, mount: None };
     for (name, kind) in [("/srv/file", FileKind::File), ("/srv/folder", FileKind::Directory)] {

@@ -8,8 +8,7 @@ use crate::machine::{Machine, WB, WT, has, names};
 /// Returns a host with an image on ext4 on a disk with a volatile cache, and processes with these command
 /// lines.
 fn host(processes: &[(u32, &[&str])]) -> Machine {
-    let mut machine = Machine::new();
-    machine.scsi("sda", "mpt3sas", WB, true);
+    let mut machine = Machine::with_disk(WB, true);
     machine.mount("/images", "8:1", "ext4", "/dev/sda", "rw");
     machine.tree.put_text("/images/db1.img", "");
     let names: Vec<String> = processes.iter().map(|(process, _)| process.to_string()).collect();

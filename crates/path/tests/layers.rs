@@ -9,8 +9,7 @@ use plumb_path::{Cache, Flush, LayerKind, Severity, SurveyError, Target, survey,
 
 #[test]
 fn a_plain_disk_with_its_cache_on_is_durable_after_fsync() {
-    let mut machine = Machine::new();
-    machine.scsi("sda", "mpt3sas", WB, true);
+    let mut machine = Machine::with_disk(WB, true);
     machine.mount("/srv", "8:1", "xfs", "/dev/sda", "rw");
     let path = machine.survey("/srv");
     layer(&path, "sda", LayerKind::ScsiDisk, Cache::Volatile, Flush::Forwarded);
@@ -23,8 +22,7 @@ fn a_plain_disk_with_its_cache_on_is_durable_after_fsync() {
 
 #[test]
 fn a_cache_that_is_off_absorbs() {
-    let mut machine = Machine::new();
-    machine.scsi("sda", "mpt3sas", WT, false);
+    let mut machine = Machine::with_disk(WT, false);
     machine.mount("/srv", "8:1", "ext4", "/dev/sda", "rw,nobarrier,sync");
     let path = machine.survey("/srv");
     layer(&path, "sda", LayerKind::ScsiDisk, Cache::None, Flush::Absorbed);
@@ -35,8 +33,7 @@ fn a_cache_that_is_off_absorbs() {
 
 #[test]
 fn a_declared_protection_makes_write_through_harmless() {
-    let mut machine = Machine::new();
-    machine.scsi("sda", "mpt3sas", WT, true);
+    let mut machine = Machine::with_disk(WT, true);
     machine.probe.put("sda", Request::ExtendedInquiry, Ok(vec![0, 0x86, 0, 4, 0, 0, 2, 0]));
     let path = machine.survey("sda");
     layer(&path, "sda", LayerKind::ScsiDisk, Cache::Protected, Flush::Absorbed);
@@ -48,8 +45,7 @@ fn a_nonvolatile_cache_that_is_switched_off_protects_nothing() {
     for (disabled, cache) in
         [(Some(true), Cache::Volatile), (Some(false), Cache::Protected), (None, Cache::Protected)]
     {
-        let mut machine = Machine::new();
-        machine.scsi("sda", "mpt3sas", WB, true);
+        let mut machine = Machine::with_disk(WB, true);
         machine.nonvolatile("sda", disabled);
         machine.probe.put("sda", Request::ExtendedInquiry, Ok(vec![0, 0x86, 0, 4, 0, 0, 2, 0]));
         layer(&machine.survey("sda"), "sda", LayerKind::ScsiDisk, cache, Flush::Forwarded);
@@ -59,8 +55,7 @@ fn a_nonvolatile_cache_that_is_switched_off_protects_nothing() {
 #[test]
 fn a_raw_device_takes_o_direct_in_place_where_nothing_is_volatile_or_unknown() {
     let sentence = |machine: &Machine, target: &str| machine.survey(target).durable_at.sentence;
-    let mut machine = Machine::new();
-    machine.scsi("sda", "mpt3sas", WT, false);
+    let mut machine = Machine::with_disk(WT, false);
     assert!(sentence(&machine, "sda").contains("With O_DIRECT"));
     machine.scsi("sdb", "mpt3sas", WB, true);
     assert!(sentence(&machine, "sdb").contains("O_DIRECT alone leaves it in the volatile cache of sdb"));
@@ -77,8 +72,7 @@ fn a_raw_device_takes_o_direct_in_place_where_nothing_is_volatile_or_unknown() {
 
 #[test]
 fn without_root_the_kernels_word_alone_is_not_enough() {
-    let mut machine = Machine::new();
-    machine.scsi("sda", "mpt3sas", WT, false);
+    let mut machine = Machine::with_disk(WT, false);
     machine.probe.put("sda", Request::CachingPage(PageControl::Current), Err(Refusal::Denied));
     let path = machine.survey("sda");
     layer(&path, "sda", LayerKind::ScsiDisk, Cache::Unknown, Flush::Unknown);
@@ -380,8 +374,7 @@ fn a_loop_in_the_stack_ends() {
 
 #[test]
 fn a_stack_that_is_too_deep_is_not_taken_for_complete() {
-    let mut machine = Machine::new();
-    machine.scsi("sda", "mpt3sas", WT, false);
+    let mut machine = Machine::with_disk(WT, false);
     let mut below = "sda".to_owned();
     for number in 0..120 {
         let name = format!("md{number}");
@@ -412,8 +405,7 @@ fn targets_that_are_not_there_are_told_apart() {
 
 #[test]
 fn all_means_each_volume_once_and_what_nothing_stands_on() {
-    let mut machine = Machine::new();
-    machine.scsi("sda", "mpt3sas", WB, true);
+    let mut machine = Machine::with_disk(WB, true);
     let used = machine.scsi("sdb", "mpt3sas", WB, true);
     machine.tree.put_names(&format!("{used}/holders"), &["dm-0".into()]);
     machine.scsi("sdc", "mpt3sas", WB, true);
@@ -461,8 +453,7 @@ fn an_optical_drive_is_no_disk() {
 /// mappings of a process.
 #[test]
 fn a_library_that_takes_syncs_is_a_danger() {
-    let mut machine = Machine::new();
-    machine.scsi("sda", "mpt3sas", WB, true);
+    let mut machine = Machine::with_disk(WB, true);
     assert!(has(&machine.survey("sda"), "syncs-preloaded").is_none());
     machine.tree.put_text("/proc/self/root/etc/ld.so.preload", "/usr/lib/libjemalloc.so.2\n");
     assert!(has(&machine.survey("sda"), "syncs-preloaded").is_none(), "another library");

@@ -36,6 +36,13 @@ fn nvme(machine: &mut Machine, blocks: u16, kernel_max: u64) -> String {
     block
 }
 
+/// Returns a machine with such a drive.
+fn with_nvme(blocks: u16, kernel_max: u64) -> Machine {
+    let mut machine = Machine::new();
+    nvme(&mut machine, blocks, kernel_max);
+    machine
+}
+
 fn file(machine: &mut Machine, path: &str, device: &str, untorn: Option<UntornLimits>, block: u32) {
     let device = device.parse().expect("a device number of the test");
     machine.tree.put_stat(path, Stat { kind: FileKind::File, device, node: None, mount: None });
@@ -72,8 +79,7 @@ fn is_torn_in_page_cache(path: &WritePath) {
 /// block/fops.c: a block device takes what its queue says. `queue/atomic_write_unit_max_bytes`.
 #[test]
 fn a_drive_takes_what_its_queue_says() {
-    let mut machine = Machine::new();
-    nvme(&mut machine, 4, 16 * KIB);
+    let machine = with_nvme(4, 16 * KIB);
     let path = machine.survey("nvme0n1");
     answers(&path, "yyynn", "nvme0n1");
     assert_eq!(path.untorn[2].rank, Some(UntornRank::Declared));
@@ -86,8 +92,7 @@ fn a_drive_takes_what_its_queue_says() {
 /// block/blk-settings.c, `blk_validate_atomic_write_limits`: zeroes are a device without untorn writes.
 #[test]
 fn a_queue_without_units_takes_none() {
-    let mut machine = Machine::new();
-    nvme(&mut machine, 4, 0);
+    let machine = with_nvme(4, 0);
     let path = machine.survey("nvme0n1");
     answers(&path, "nnnnn", "nvme0n1");
     assert!(has(&path, "untorn-lost-above").is_some(), "the drive declares 16 KiB");
@@ -97,8 +102,7 @@ fn a_queue_without_units_takes_none() {
 #[test]
 fn an_old_kernel_takes_none_and_an_unreadable_queue_is_not_known() {
     for (release, expected) in [("6.1.0-18-amd64\n", "nnnnn"), ("6.12.48\n", "uuuuu")] {
-        let mut machine = Machine::new();
-        machine.scsi("sda", "mpt3sas", WB, true);
+        let mut machine = Machine::with_disk(WB, true);
         machine.tree.put_text(LINUX, release);
         answers(&machine.survey("sda"), expected, "sda");
     }
@@ -175,8 +179,7 @@ fn a_parity_array_takes_none() {
 #[test]
 fn a_file_on_ext4_takes_what_statx_says() {
     for (max, expected) in [(16384, "yyynn"), (4096, "ynnnn"), (0, "nnnnn")] {
-        let mut machine = Machine::new();
-        nvme(&mut machine, 16, 64 * KIB);
+        let mut machine = with_nvme(16, 64 * KIB);
         machine.mount("/srv", "8:1", "ext4", "/dev/nvme0n1", "rw");
         file(&mut machine, "/srv/db", "8:1", units(if max > 0 { 4096 } else { 0 }, max, 0), 4096);
         let path = machine.survey("/srv/db");
@@ -190,8 +193,7 @@ fn a_file_on_ext4_takes_what_statx_says() {
 /// the cluster of bigalloc is not seen from a directory.
 #[test]
 fn a_directory_on_ext4_answers_for_its_block_only() {
-    let mut machine = Machine::new();
-    nvme(&mut machine, 4, 16 * KIB);
+    let mut machine = with_nvme(4, 16 * KIB);
     machine.mount("/srv", "8:1", "ext4", "/dev/nvme0n1", "rw");
     machine.tree.put_write_limits("/srv", WriteLimits { block: 4096, untorn: None });
     let path = machine.survey("/srv");
@@ -205,8 +207,7 @@ fn a_directory_on_ext4_answers_for_its_block_only() {
 #[test]
 fn a_named_file_without_limits_is_not_known() {
     for (system, untorn) in [("ext4", None), ("xfs", None), ("xfs", Some("max_atomic_write=16k"))] {
-        let mut machine = Machine::new();
-        nvme(&mut machine, 4, 16 * KIB);
+        let mut machine = with_nvme(4, 16 * KIB);
         machine.mount("/srv", "8:1", system, "/dev/nvme0n1", &format!("rw,{}", untorn.unwrap_or("noatime")));
         file(&mut machine, "/srv/db", "8:1", None, 4096);
         let path = machine.survey("/srv/db");
@@ -221,8 +222,7 @@ fn a_named_file_without_limits_is_not_known() {
 #[test]
 fn ext4_that_journals_data_or_is_older_takes_none() {
     for (release, options) in [("6.16.0\n", "rw,data=journal"), ("6.12.0\n", "rw")] {
-        let mut machine = Machine::new();
-        nvme(&mut machine, 4, 16 * KIB);
+        let mut machine = with_nvme(4, 16 * KIB);
         machine.tree.put_text(LINUX, release);
         machine.mount("/srv", "8:1", "ext4", "/dev/nvme0n1", options);
         let path = machine.survey("/srv");
@@ -234,8 +234,7 @@ fn ext4_that_journals_data_or_is_older_takes_none() {
 /// fs/xfs/xfs_file.c, `xfs_file_dio_write_atomic`: since Linux 6.16 XFS copies what the device does not take.
 #[test]
 fn a_file_on_xfs_is_copied_where_the_drive_takes_less() {
-    let mut machine = Machine::new();
-    nvme(&mut machine, 4, 16 * KIB);
+    let mut machine = with_nvme(4, 16 * KIB);
     machine.mount("/srv", "8:1", "xfs", "/dev/nvme0n1", "rw");
     file(&mut machine, "/srv/db", "8:1", units(4096, 65536, 16384), 4096);
     let path = machine.survey("/srv/db");
@@ -244,8 +243,7 @@ fn a_file_on_xfs_is_copied_where_the_drive_takes_less() {
     assert_eq!(ranks[2..4], [UntornRank::Declared, UntornRank::ByDesign]);
     is_torn_in_page_cache(&path);
     // The drive has none: everything is a copy.
-    let mut machine = Machine::new();
-    nvme(&mut machine, 1, 0);
+    let mut machine = with_nvme(1, 0);
     machine.mount("/srv", "8:1", "xfs", "/dev/nvme0n1", "rw");
     file(&mut machine, "/srv/db", "8:1", units(4096, 65536, 0), 4096);
     let path = machine.survey("/srv/db");
@@ -255,8 +253,7 @@ fn a_file_on_xfs_is_copied_where_the_drive_takes_less() {
     // The answer of statx about the file holds against the promise of the mount: a file without such writes,
     // and one of larger blocks.
     for (file_units, expected) in [((0, 0, 0), "nnnnn"), ((16384, 32768, 0), "nnyyn")] {
-        let mut machine = Machine::new();
-        nvme(&mut machine, 1, 0);
+        let mut machine = with_nvme(1, 0);
         machine.mount("/srv", "8:1", "xfs", "/dev/nvme0n1", "rw,max_atomic_write=64k");
         let (min, max, optimised) = file_units;
         file(&mut machine, "/srv/db", "8:1", units(min, max, optimised), 16384);
@@ -276,8 +273,7 @@ fn a_directory_on_xfs_answers_by_its_mount_option() {
         ("rw,max_atomic_write=64k", 16384, "nnyyy", "xfs /srv"),
         ("rw", 4096, "uuuuu", "xfs /srv"),
     ] {
-        let mut machine = Machine::new();
-        nvme(&mut machine, 1, 0);
+        let mut machine = with_nvme(1, 0);
         machine.mount("/srv", "8:1", "xfs", "/dev/nvme0n1", options);
         machine.tree.put_write_limits("/srv", WriteLimits { block, untorn: None });
         let path = machine.survey("/srv");
@@ -308,8 +304,7 @@ fn a_drive_declares_its_own_limits_or_those_of_its_controller() {
         (fields(true, 15, 0, 1, 0), "8 KiB"),
         (fields(true, 15, 1, 15, 0), "4 KiB"),
     ] {
-        let mut machine = Machine::new();
-        nvme(&mut machine, 1, 0);
+        let mut machine = with_nvme(1, 0);
         let mut controller = vec![0_u8; 4096];
         controller[528..530].copy_from_slice(&fields.awupf.to_le_bytes());
         machine.probe.put("nvme0n1", Request::NvmeIdentifyController, Ok(controller));
@@ -346,8 +341,7 @@ const UUID: &str = "11111111-2222-3333-4444-555555555555";
 
 /// btrfs on a SCSI disk with a volatile cache, with a file `db`, and one whose attributes cannot be read.
 fn btrfs(options: &str) -> Machine {
-    let mut machine = Machine::new();
-    machine.scsi("sda", "mpt3sas", WB, true);
+    let mut machine = Machine::with_disk(WB, true);
     machine.tree.put_text(LINUX, "6.16.0\n");
     machine.tree.put_link(&format!("/sys/fs/btrfs/{UUID}/devices/sda"), "/sys/class/block/sda");
     machine.tree.put_text(&format!("/sys/fs/btrfs/{UUID}/sectorsize"), "4096\n");
@@ -406,8 +400,7 @@ fn a_loop_device_tears_pages_on_btrfs_too() {
     for (options, expected, layer) in
         [("rw", PageAnswer::Yes, "btrfs /in"), ("rw,nobarrier", PageAnswer::No, "ext4 /low")]
     {
-        let mut machine = Machine::new();
-        machine.scsi("sda", "mpt3sas", WB, true);
+        let mut machine = Machine::with_disk(WB, true);
         machine.tree.put_text(LINUX, "6.16.0\n");
         machine.mount("/low", "8:1", "ext4", "/dev/sda", options);
         file(&mut machine, "/low/image", "8:1", None, 4096);
@@ -471,8 +464,7 @@ fn memory_overlays_and_loop_devices_take_none() {
     let mut machine = Machine::new();
     machine.mount("/tmp", "0:21", "tmpfs", "tmpfs", "rw");
     answers(&machine.survey("/tmp"), "nnnnn", "tmpfs /tmp");
-    let mut machine = Machine::new();
-    nvme(&mut machine, 16, 64 * KIB);
+    let mut machine = with_nvme(16, 64 * KIB);
     machine.mount("/", "8:1", "ext4", "/dev/nvme0n1", "rw");
     machine.mount("/box", "0:44", "overlay", "overlay", "rw,upperdir=/up");
     let device = "8:1".parse().unwrap();

@@ -22,6 +22,14 @@ impl Machine {
         Self::default()
     }
 
+    /// Creates a machine with the disk `sda` behind a plain host bus adapter: its queue says `view`, and its
+    /// caching page `wce`.
+    pub(crate) fn with_disk(view: &str, wce: bool) -> Self {
+        let mut machine = Self::new();
+        machine.scsi("sda", "mpt3sas", view, wce);
+        machine
+    }
+
     /// Adds a block device at `directory/name` whose queue says `view`. Returns its directory.
     pub(crate) fn device(&mut self, directory: &str, name: &str, view: &str) -> String {
         self.minors += 1;
@@ -132,8 +140,7 @@ impl Machine {
 
 /// Returns a machine with a device of the virtual kind `marker` over one SCSI disk with its cache on.
 pub(crate) fn stacked(name: &str, marker: &str, view: &str) -> Machine {
-    let mut machine = Machine::new();
-    machine.scsi("sda", "mpt3sas", WB, true);
+    let mut machine = Machine::with_disk(WB, true);
     let block = machine.virtual_device(name, view);
     machine.tree.put_text(&format!("{block}/{marker}/uuid"), "\n");
     machine.slave(&block, "sda");
