@@ -14,6 +14,7 @@ use plumb_prove::recording::{self, CommandId, Recording};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
+use crate::explorer;
 use crate::history::{BLOCKS, Both, Event, Every, Letter, letters};
 
 /// No write is atomic, since the kit has no atomic units.
@@ -100,15 +101,7 @@ impl ToldHistory {
     /// Returns true if every window was explored exhaustively, in which case nothing may be missing.
     fn check(&self, promise: Promise, pieces: u32) -> bool {
         let limits = Limits { pieces, ..Limits::default() };
-        let explorer = Explorer {
-            recording: &self.recording,
-            from: 0,
-            until: usize::MAX,
-            promise,
-            further: &[],
-            limits,
-            seed: 1,
-        };
+        let explorer = Explorer { promise, limits, ..explorer(&self.recording) };
         let mut shown: HashMap<BlockVersions, u64> = HashMap::new();
         let mut hashes: HashMap<u128, BlockVersions> = HashMap::new();
         let windows = explorer.explore(&mut |state| {

@@ -9,10 +9,10 @@ use plumb_block::{
     Bytes, Clock, Device, Lba, LbaRange, Nanos, Op, Payload, Pool, PoolShape, QueueOptions, Request, Result,
     Tag, VirtualClock, Wait,
 };
-use plumb_crash::Promise;
-use plumb_prove::explore::{Explorer, Limits};
 use plumb_prove::recording::{Content, Recording};
 use plumb_prove::state_device::StateDevice;
+
+use crate::explorer;
 
 const BLOCK: u64 = 512;
 
@@ -69,17 +69,8 @@ fn each_state_is_read_as_it_is_and_what_was_read_of_it_is_known() {
     let recording = Arc::new(recording);
     let device = StateDevice::new(Arc::clone(&recording), Arc::new(VirtualClock::new()));
     device.set_varied(HashSet::from([2, 3]));
-    let explorer = Explorer {
-        recording: &recording,
-        from: 0,
-        until: usize::MAX,
-        promise: Promise::VOLATILE,
-        further: &[],
-        limits: Limits::default(),
-        seed: 1,
-    };
     let mut states = Vec::new();
-    explorer.explore(&mut |state| {
+    explorer(&recording).explore(&mut |state| {
         states.push(state.to_owned());
         ControlFlow::Continue(())
     });

@@ -16,6 +16,8 @@ use plumb_prove::recording::{Content, Event, Recorder, Recording};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
+use crate::explorer;
+
 /// The kit's model behind a recorder.
 struct RecordedRig(ModelRig);
 
@@ -161,15 +163,8 @@ fn what_a_real_cut_leaves_is_among_the_states_of_the_recording() {
             ..Promise::VOLATILE
         };
         let limits = Limits { pieces: 14, ..Limits::default() };
-        let explorer = Explorer {
-            recording: &recording,
-            from: recording.events.len(),
-            until: usize::MAX,
-            promise,
-            further: &[],
-            limits,
-            seed,
-        };
+        let explorer =
+            Explorer { from: recording.events.len(), promise, limits, seed, ..explorer(&recording) };
         let mut is_found = false;
         let windows = explorer.explore(&mut |state| {
             let changes: BTreeMap<u64, Content> = state.changes().into_iter().collect();
