@@ -126,7 +126,7 @@ fn a_log_on_a_file_system_that_writes_elsewhere_is_of_no_protected_cache() {
     }
     let place = Place::new(8 << 20);
     std::fs::File::create(place.path("disk")).unwrap().set_len(256 << 20).unwrap();
-    let Some(device) = LoopDevice::over(&place.path("disk")) else { return };
+    let Some(device) = LoopDevice::over(&place.path("disk"), &[]) else { return };
     Kind::Btrfs.make(&device.path);
     let at = tempfile::tempdir().unwrap();
     let mounted = match MountedFileSystem::new(Kind::Btrfs, &device.path, at.path()) {

@@ -322,7 +322,7 @@ fn a_file_system_that_reaches_to_the_end_of_its_device_is_not_cached() {
         return plumb_testkit::skip(&why);
     }
     let place = Place::new(320 << 20);
-    let Some(device) = LoopDevice::over(&place.path("backing")) else { return };
+    let Some(device) = LoopDevice::over(&place.path("backing"), &[]) else { return };
     let create =
         ["create", "--name", &place.name, "--backing", &device.path, "--log", "log", "--size", "64M"];
     for kind in [Kind::Ext4, Kind::Xfs, Kind::Btrfs] {

@@ -41,7 +41,7 @@ fn as_udev_sees(device: &str, rule: &str) -> Option<String> {
 #[test]
 fn udev_hides_the_backing_device_of_a_cache_and_no_other() {
     let place = Place::new(16 << 20);
-    let Some(device) = LoopDevice::over(&place.path("backing")) else { return };
+    let Some(device) = LoopDevice::over(&place.path("backing"), &[]) else { return };
     let Some(before) = as_udev_sees(&device.path, RULE) else { return };
     assert!(!before.contains("SYSTEMD_READY=0") && !before.contains("Invalid"), "{before}");
     place.cache(&[

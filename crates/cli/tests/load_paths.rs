@@ -127,7 +127,7 @@ fn the_writes_of_a_device_that_is_the_target_are_those_with_data() {
     let Some(memory) = memory() else { return };
     let image = memory.path().join("image");
     std::fs::write(&image, vec![0; 4 << 20]).unwrap();
-    let Some(device) = LoopDevice::over(&image) else { return };
+    let Some(device) = LoopDevice::over(&image, &[]) else { return };
     for words in ["--sync-every 1", "--dsync"] {
         let typed = format!("load {} --overwrite --write 100 --count 100 {words}", device.path);
         let storage = &place.json(&typed, 1)["total"]["storage"];

@@ -166,7 +166,7 @@ fn a_disk_with_a_file_system_needs_its_own_name() {
         return plumb_testkit::skip(&reason);
     }
     let before = std::fs::read(&image).unwrap();
-    let Some(device) = LoopDevice::over(&image) else { return };
+    let Some(device) = LoopDevice::over(&image, &[]) else { return };
     let typed = format!("load {} --write 100 --count 50", device.path);
     let mut word = String::new();
     for typed in [typed.clone(), format!("{typed} --overwrite"), format!("{typed} --destroy S3RIAL")] {
@@ -193,7 +193,7 @@ fn an_empty_disk_needs_overwrite() {
     let place = Place::new();
     let image = place.path("image");
     std::fs::write(&image, vec![0; 4 << 20]).unwrap();
-    let Some(device) = LoopDevice::over(&image) else { return };
+    let Some(device) = LoopDevice::over(&image, &[]) else { return };
     let typed = format!("load {} --write 100 --count 50 --sync-at-end", device.path);
     assert_eq!(place.run(&typed).status.code(), Some(4));
     assert!(std::fs::read(&image).unwrap().iter().all(|byte| *byte == 0));

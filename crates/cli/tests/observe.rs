@@ -35,7 +35,7 @@ fn ended(mut child: Child) -> Value {
 fn loop_device(place: &Place) -> Option<LoopDevice> {
     let image = place.run_image();
     File::options().write(true).open(&image).unwrap().set_len(16 << 20).unwrap();
-    LoopDevice::over(&image)
+    LoopDevice::over(&image, &[])
 }
 
 /// Writes 8 KiB to separate places of the device, each written back by its own fdatasync. The file stays

@@ -41,7 +41,7 @@ fn syncs_are_served_as_metrics_until_sigterm() {
     let place = Place::new();
     let image = place.run_image();
     File::options().write(true).open(&image).unwrap().set_len(16 << 20).unwrap();
-    let Some(device) = LoopDevice::over(&image) else { return };
+    let Some(device) = LoopDevice::over(&image, &[]) else { return };
     let socket = place.path("metrics");
     let mut command = plumb();
     command.args(["observe", &device.path, "--exposure", "--slow", "1ns", "--serve"]).arg(&socket);

@@ -246,7 +246,7 @@ fn device_nodes_stay_what_they_are() {
     let image = scratch();
     let image = image.path().join("image");
     fs::write(&image, vec![0; 1 << 20]).unwrap();
-    let Some(disk) = LoopDevice::over(&image) else { return };
+    let Some(disk) = LoopDevice::over(&image, &[]) else { return };
     for case in &CASES {
         for more in [&[][..], &["--overwrite"]] {
             let run = Try::new(case);

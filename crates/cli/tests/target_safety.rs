@@ -21,7 +21,7 @@ fn every_command_that_writes_refuses_a_loop_device_over_a_mounted_one() {
     let place = scratch();
     let image = place.path().join("image");
     fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
-    let Some(lower) = LoopDevice::over(&image) else { return };
+    let Some(lower) = LoopDevice::over(&image, &[]) else { return };
     let point = place.path().join("m");
     fs::create_dir(&point).unwrap();
     let mounted = system("mkfs.ext4", &["-q", &lower.path])
@@ -32,7 +32,7 @@ fn every_command_that_writes_refuses_a_loop_device_over_a_mounted_one() {
     let mut wrong = Vec::new();
     // One over the device, one over its file.
     for below in [Path::new(&lower.path), &image] {
-        let Some(upper) = LoopDevice::over(below) else { break };
+        let Some(upper) = LoopDevice::over(below, &[]) else { break };
         let device = upper.path.as_str();
         let log = ["cache", "create", "--name", "x", "--backing", "image2", "--log", device, "--size", "16M"];
         let backing =

@@ -11,17 +11,13 @@ use plumb_block::conformance::{Verdict, run, run_some};
 use plumb_block::{Caching, EngineChoice};
 use plumb_linux::FileOptions;
 
-fn loop_device(backing: &Path) -> Option<LoopDevice> {
-    LoopDevice::over(backing, &[]).map_err(|why| plumb_testkit::skip(&format!("no loop device: {why}"))).ok()
-}
-
 #[test]
 fn loop_devices_conform() {
     let _alone = alone();
     let directory = tempfile::tempdir().unwrap();
     let backing = directory.path().join("backing");
     File::create(&backing).unwrap().set_len(8 << 20).unwrap();
-    let Some(device) = loop_device(&backing) else { return };
+    let Some(device) = LoopDevice::over(&backing, &[]) else { return };
     for options in [FileOptions::write_direct(), FileOptions::write_buffered()] {
         for engine in [EngineChoice::Auto, EngineChoice::Synchronous] {
             run(&mut FileRig::new(&device.path, options.engine(engine)), 3).assert_conforms();
@@ -40,7 +36,7 @@ fn a_failed_write_back_latches_the_device() {
     };
     let backing = mount.point.path().join("backing");
     File::create(&backing).unwrap().set_len(16 << 20).unwrap();
-    let Some(device) = loop_device(&backing) else { return };
+    let Some(device) = LoopDevice::over(&backing, &[]) else { return };
     for options in [
         FileOptions::write_buffered(),
         FileOptions::write_buffered().engine(EngineChoice::Synchronous),

@@ -59,9 +59,9 @@ fn each_call_sends_to_the_device_what_it_is_known_for() {
     File::create(&image).unwrap().set_len(64 << 20).unwrap();
     // Only fsync and O_SYNC write the times of a file; lazytime would delay that.
     let made = run("mkfs.ext4", &["-q", "-F", "-E", "lazy_itable_init=0", &image.display().to_string()])
-        .and_then(|_| LoopDevice::over(&image, &[]))
+        .and_then(|_| LoopDevice::try_over(&image, &[]))
         .and_then(|device| {
-            let mount = Mount::new(&["-t", "ext4", "-o", "nolazytime", &device.path.display().to_string()])?;
+            let mount = Mount::new(&["-t", "ext4", "-o", "nolazytime", &device.path])?;
             Ok((mount, device))
         });
     let (mount, device) = match made {
@@ -69,26 +69,25 @@ fn each_call_sends_to_the_device_what_it_is_known_for() {
         Err(why) => return plumb_testkit::skip(&format!("no file system of our own: {why}")),
     };
     let file = test_file(mount.point.path());
-    let name = device.path.file_name().unwrap().to_string_lossy().into_owned();
     for engine in [EngineChoice::Auto, EngineChoice::Synchronous] {
         let options = FileOptions::write_buffered().engine(engine);
         let mut all = Vec::new();
         for flush in [FlushCall::Fdatasync, FlushCall::Fsync, FlushCall::Range] {
-            let (flushes, bytes) = sent(&file, &name, options.flush(flush), false);
+            let (flushes, bytes) = sent(&file, &device.name, options.flush(flush), false);
             all.push((flushes, bytes));
         }
         let [fdatasync, fsync, range] = all[..] else { panic!("{all:?}") };
         assert!(fdatasync.0 >= ROUNDS, "fdatasync flushes the device: {all:?}");
         assert!(fsync.1.0 >= fdatasync.1.0 + ROUNDS * 2048, "fsync commits the inode, too: {all:?}");
         assert!(range.0 < ROUNDS / 2 && range.1.0 >= ROUNDS * 4096, "written back, not flushed: {all:?}");
-        let dsync = sent(&file, &name, options, true);
-        let sync = sent(&file, &name, options.durable_write(DurableWrite::Sync), true);
+        let dsync = sent(&file, &device.name, options, true);
+        let sync = sent(&file, &device.name, options.durable_write(DurableWrite::Sync), true);
         assert!(dsync.0 >= ROUNDS, "O_DSYNC flushes the device: {dsync:?}");
         assert!(sync.1.0 >= dsync.1.0 + ROUNDS * 2048, "O_SYNC commits the inode, too: {sync:?}, {dsync:?}");
     }
     let mapped = FileOptions::write_buffered().caching(Caching::Mapped);
     for durable in [false, true] {
-        let (flushes, bytes) = sent(&file, &name, mapped, durable);
+        let (flushes, bytes) = sent(&file, &device.name, mapped, durable);
         assert!(
             flushes >= ROUNDS && bytes.0 >= ROUNDS * 4096,
             "msync flushes the device: {flushes}, {bytes}"

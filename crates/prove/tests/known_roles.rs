@@ -3,24 +3,18 @@
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
-use std::process::Command;
 
 use plumb_prove::file_system::{FileSystem, FileSystemOptions};
 use plumb_prove::roles::Roles;
+use plumb_testkit::loop_device::LoopDevice;
 
 /// Finds the data of a file on the drive, and queries its role.
 fn file_is_found_by_its_bytes(file_system: FileSystem, journal: &str) {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("image");
     File::create(&image).unwrap().set_len(file_system.size_min_mib().max(64) << 20).unwrap();
-    let output = Command::new("losetup").args(["--find", "--show"]).arg(&image).output();
-    let Some(device) = output.ok().filter(|output| output.status.success()) else {
-        return plumb_testkit::skip("no loop device can be set up");
-    };
-    let device = String::from_utf8(device.stdout).unwrap().trim().to_owned();
-    let found = look(file_system, Path::new(&device), directory.path(), journal);
-    assert!(Command::new("losetup").args(["-d", &device]).status().unwrap().success());
-    if let Err(reason) = found {
+    let Some(device) = LoopDevice::over(&image, &[]) else { return };
+    if let Err(reason) = look(file_system, Path::new(&device.path), directory.path(), journal) {
         plumb_testkit::skip(&reason);
     }
 }

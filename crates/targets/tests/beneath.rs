@@ -1,6 +1,7 @@
 //! Tests that everything below a target counts as the target. Guards against writing through a loop device
 //! into a file system that is mounted in another way. Uses own loop devices, which takes root.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -23,25 +24,14 @@ fn bench(options: &[&str]) -> Option<Bench> {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().canonicalize().unwrap().join("image");
     File::create(&file).unwrap().set_len(64 << 20).unwrap();
-    let lower = over(&file, options)?;
+    let lower = LoopDevice::over(&file, options)?;
     Some(Bench { lower, file, _directory: directory })
-}
-
-fn over(file: &Path, options: &[&str]) -> Option<LoopDevice> {
-    match LoopDevice::over(file, options) {
-        Ok(device) => Some(device),
-        Err(why) => {
-            plumb_testkit::skip(&format!("no loop device: {why}"));
-            None
-        }
-    }
 }
 
 /// Returns the bench with ext4 on its loop device, mounted. Prints a skip if something is missing.
 fn mounted(options: &[&str]) -> Option<(Bench, Mount)> {
     let bench = bench(options)?;
-    let mounted = run("mkfs.ext4", &["-q", &bench.lower.path.display().to_string()])
-        .and_then(|_| Mount::new(&[&bench.lower.path.display().to_string()]));
+    let mounted = run("mkfs.ext4", &["-q", &bench.lower.path]).and_then(|_| Mount::new(&[&bench.lower.path]));
     match mounted {
         Ok(mount) => Some((bench, mount)),
         Err(why) => {
@@ -51,7 +41,7 @@ fn mounted(options: &[&str]) -> Option<(Bench, Mount)> {
     }
 }
 
-fn refused(path: &Path, permission: &Permission) -> String {
+fn refused(path: impl AsRef<OsStr>, permission: &Permission) -> String {
     let error = open_path(path, Intent::WRITE, permission).unwrap_err();
     assert_eq!(error.kind(), Kind::Refused, "{error}");
     error.to_string()
@@ -63,8 +53,8 @@ fn a_loop_device_over_a_mounted_one_is_mounted() {
     let Some((bench, mount)) = mounted(&[]) else { return };
     fs::write(mount.point.path().join("f"), "data").unwrap();
     run("sync", &["-f", mount.point.path().to_str().unwrap()]).unwrap();
-    let Some(upper) = over(&bench.lower.path, &["--offset", "1M"]) else { return };
-    let Some(top) = over(&upper.path, &["--offset", "1M"]) else { return };
+    let Some(upper) = LoopDevice::over(&bench.lower.path, &["--offset", "1M"]) else { return };
+    let Some(top) = LoopDevice::over(&upper.path, &["--offset", "1M"]) else { return };
     let point = mount.point.path().display().to_string();
     for device in [&upper, &top] {
         let said = refused(&device.path, &overwrite());
@@ -78,19 +68,21 @@ fn a_loop_device_over_a_mounted_one_is_mounted() {
 fn loop_devices_over_one_file_are_users_of_what_they_share() {
     let _alone = alone();
     let Some((bench, _mount)) = mounted(&["--sizelimit", "32M"]) else { return };
-    let Some(within) = over(&bench.file, &["--offset", "16M", "--sizelimit", "8M"]) else { return };
+    let Some(within) = LoopDevice::over(&bench.file, &["--offset", "16M", "--sizelimit", "8M"]) else {
+        return;
+    };
     let said = refused(&within.path, &overwrite());
     assert!(said.contains(&format!("{} is mounted at", bench.lower.name)), "{said}");
     assert!(said.contains(&format!("{} is behind {}", bench.file.display(), bench.lower.name)), "{said}");
     // Another name of the file.
     let link = bench.file.with_file_name("link");
     fs::hard_link(&bench.file, &link).unwrap();
-    let Some(linked) = over(&link, &["--offset", "16M", "--sizelimit", "8M"]) else { return };
+    let Some(linked) = LoopDevice::over(&link, &["--offset", "16M", "--sizelimit", "8M"]) else { return };
     assert!(refused(&linked.path, &overwrite()).contains("is mounted at"));
     fs::remove_file(&link).unwrap();
     assert!(refused(&linked.path, &overwrite()).contains("is mounted at"), "a name that is gone");
     // A range that is not shared is not in use.
-    let Some(apart) = over(&bench.file, &["--offset", "32M"]) else { return };
+    let Some(apart) = LoopDevice::over(&bench.file, &["--offset", "32M"]) else { return };
     drop(open_path(&apart.path, Intent::WRITE, &overwrite()).unwrap());
     let open = |device: &LoopDevice| File::open(&device.path).unwrap();
     assert!(overlap(open(&within), open(&bench.lower)).unwrap());
@@ -105,10 +97,10 @@ fn loop_devices_over_one_file_are_users_of_what_they_share() {
 fn a_partition_over_a_mounted_file_is_mounted() {
     let _alone = alone();
     let Some((bench, _mount)) = mounted(&["--sizelimit", "16M"]) else { return };
-    let Some(disk) = over(&bench.file, &["--partscan"]) else { return };
-    let path = disk.path.display().to_string();
-    let added = run("addpart", &[&path, "1", "2048", "8192"])
-        .and_then(|_| run("addpart", &[&path, "2", "65536", "8192"]));
+    let Some(disk) = LoopDevice::over(&bench.file, &["--partscan"]) else { return };
+    let path = &disk.path;
+    let added = run("addpart", &[path, "1", "2048", "8192"])
+        .and_then(|_| run("addpart", &[path, "2", "65536", "8192"]));
     if let Err(why) = added {
         return plumb_testkit::skip(&why);
     }
@@ -119,7 +111,7 @@ fn a_partition_over_a_mounted_file_is_mounted() {
     assert!(refused(&partition(1), &overwrite()).contains("is mounted at"));
     drop(open_path(&partition(2), Intent::WRITE, &overwrite()).unwrap());
     for number in ["1", "2"] {
-        run("delpart", &[&path, number]).unwrap();
+        run("delpart", &[path, number]).unwrap();
     }
 }
 
@@ -127,10 +119,10 @@ fn a_partition_over_a_mounted_file_is_mounted() {
 fn a_loop_device_over_what_a_program_has_claimed_is_in_use() {
     let _alone = alone();
     let Some(bench) = bench(&[]) else { return };
-    let Some(upper) = over(&bench.lower.path, &[]) else { return };
+    let Some(upper) = LoopDevice::over(&bench.lower.path, &[]) else { return };
     let exclusive = OFlags::EXCL.bits() as i32;
     let claim = OpenOptions::new().read(true).custom_flags(exclusive).open(&bench.lower.path).unwrap();
-    let word = format!("{}={}", upper.name, bench.lower.path.display());
+    let word = format!("{}={}", upper.name, bench.lower.path);
     for permission in [overwrite(), destroy(&word)] {
         let said = refused(&upper.path, &permission);
         assert!(said.contains(&format!("{} beneath it is in use", bench.lower.name)), "{said}");
@@ -143,12 +135,14 @@ fn a_loop_device_over_what_a_program_has_claimed_is_in_use() {
 fn what_is_claimed_by_another_way_to_the_same_file_is_in_use() {
     let _alone = alone();
     let Some(bench) = bench(&[]) else { return };
-    let Some(other) = over(&bench.file, &[]) else { return };
+    let Some(other) = LoopDevice::over(&bench.file, &[]) else { return };
     // A mount in another mount namespace, which this mount table does not show, claims it in this way.
     let exclusive = OFlags::EXCL.bits() as i32;
     let claim = OpenOptions::new().read(true).custom_flags(exclusive).open(&bench.lower.path).unwrap();
     let file = bench.file.display().to_string();
-    for (path, word) in [(&other.path, format!("{}={file}", other.name)), (&bench.file, file.clone())] {
+    for (path, word) in
+        [(Path::new(&other.path), format!("{}={file}", other.name)), (bench.file.as_path(), file.clone())]
+    {
         let said = refused(path, &destroy(&word));
         assert!(said.contains(&format!("{} is the same storage, and in use", bench.lower.name)), "{said}");
     }
@@ -221,8 +215,8 @@ fn a_file_of_the_kernel_is_no_target() {
 fn what_wipefs_leaves_is_refused_with_the_way_to_erase_it() {
     let _alone = alone();
     let Some(bench) = bench(&[]) else { return };
-    let path = bench.lower.path.display().to_string();
-    if let Err(why) = run("mkfs.ext4", &["-q", &path]).and_then(|_| run("wipefs", &["-a", "-q", &path])) {
+    let path = &bench.lower.path;
+    if let Err(why) = run("mkfs.ext4", &["-q", path]).and_then(|_| run("wipefs", &["-a", "-q", path])) {
         return plumb_testkit::skip(&why);
     }
     // Each refusal names one copy, and the command that erases it.
@@ -248,8 +242,8 @@ fn what_only_blkid_knows_is_refused() {
     let file = OpenOptions::new().write(true).open(&bench.file).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&file, header, 0).unwrap();
     file.sync_all().unwrap();
-    let device = bench.lower.path.display().to_string();
-    if let Err(why) = run("blkid", &["-p", &device]) {
+    let device = &bench.lower.path;
+    if let Err(why) = run("blkid", &["-p", device]) {
         return plumb_testkit::skip(&why);
     }
     let said = refused(&bench.lower.path, &overwrite());
@@ -315,7 +309,7 @@ fn a_file_of_an_overlay_is_the_file_of_its_layer() {
         }
         assert!(!overlap(open("upper/other"), open("merged/file")).unwrap());
         for (used, written) in [("merged/file", "upper/file"), ("upper/file", "merged/file")] {
-            let Some(device) = over(&overlay.at(used), &[]) else { return };
+            let Some(device) = LoopDevice::over(overlay.at(used), &[]) else { return };
             let said = refused(&overlay.at(written), &overwrite());
             assert!(said.contains(&format!("behind {}", device.name)), "{said}");
             drop(open_path(&overlay.at("upper/other"), Intent::WRITE, &overwrite()).unwrap());

@@ -33,13 +33,7 @@ impl Bench {
             plumb_testkit::skip(&why);
             return None;
         }
-        let device = match LoopDevice::over(&backing, options) {
-            Ok(device) => device,
-            Err(why) => {
-                plumb_testkit::skip(&format!("no loop device: {why}"));
-                return None;
-            }
-        };
+        let device = LoopDevice::over(&backing, options)?;
         Some(Self { device, backing, _directory: directory, _alone: alone })
     }
 
@@ -105,8 +99,8 @@ fn a_file_system_that_is_not_mounted_is_refused_until_the_device_is_named() {
         let said = bench.refusal(&permission);
         assert!(said.contains("it holds ext4") && said.contains(&bench.word()), "{said}");
     }
-    for wrong in [bench.device.name.clone(), bench.device.path.display().to_string(), "loop".to_owned()] {
-        let said = bench.refusal(&destroy(&wrong));
+    for wrong in [&*bench.device.name, &bench.device.path, "loop"] {
+        let said = bench.refusal(&destroy(wrong));
         assert!(said.contains("none of the targets"), "{said}");
     }
     assert!(bench.bytes() == before, "a refusal has changed the device");
@@ -120,7 +114,7 @@ fn a_file_system_that_is_not_mounted_is_refused_until_the_device_is_named() {
 #[test]
 fn a_mounted_file_system_is_refused_and_destroyed_only_as_typed() {
     let Some(bench) = Bench::new(16, &EXT4, &[]) else { return };
-    let mount = match Mount::new(&[&bench.device.path.display().to_string()]) {
+    let mount = match Mount::new(&[&bench.device.path]) {
         Ok(mount) => mount,
         Err(why) => return plumb_testkit::skip(&why),
     };
@@ -146,14 +140,14 @@ fn a_mounted_file_system_is_refused_and_destroyed_only_as_typed() {
 #[test]
 fn active_swap_space_is_refused_whatever_is_typed() {
     let Some(bench) = Bench::new(16, &["mkswap", "-q"], &[]) else { return };
-    let device = bench.device.path.display().to_string();
-    if let Err(why) = run("swapon", &[&device]) {
+    let device = &bench.device.path;
+    if let Err(why) = run("swapon", &[device]) {
         return plumb_testkit::skip(&why);
     }
     let said = [overwrite(), destroy(&bench.word())].map(|permission| {
         open_path(&bench.device.path, Intent::WRITE, &permission).map_err(|error| error.to_string())
     });
-    run("swapoff", &[&device]).unwrap();
+    run("swapoff", &[device]).unwrap();
     for said in said {
         let said = said.unwrap_err();
         assert!(said.contains("active swap") && said.contains("swapoff"), "{said}");
@@ -180,10 +174,10 @@ fn a_mounted_partition_protects_the_whole_disk() {
     disk.sync_all().unwrap();
     drop(disk);
     // The kernel is told about the partition, since it may be built without support for such tables.
-    if let Err(why) = run("addpart", &[bench.device.path.to_str().unwrap(), "1", "2048", "28672"]) {
+    if let Err(why) = run("addpart", &[&bench.device.path, "1", "2048", "28672"]) {
         return plumb_testkit::skip(&why);
     }
-    let partition = PathBuf::from(format!("{}p1", bench.device.path.display()));
+    let partition = PathBuf::from(format!("{}p1", bench.device.path));
     if !partition.exists() {
         return plumb_testkit::skip("no node for the partition of a loop device");
     }
@@ -203,9 +197,9 @@ fn a_mounted_partition_protects_the_whole_disk() {
 #[test]
 fn a_physical_volume_is_refused() {
     let Some(bench) = Bench::new(16, &[], &[]) else { return };
-    let device = bench.device.path.display().to_string();
+    let device = &bench.device.path;
     let only = format!("devices {{ filter = [ \"a|^{device}$|\", \"r|.*|\" ] use_devicesfile = 0 }}");
-    if let Err(why) = run("pvcreate", &["--quiet", "--yes", "--config", &only, &device]) {
+    if let Err(why) = run("pvcreate", &["--quiet", "--yes", "--config", &only, device]) {
         return plumb_testkit::skip(&why);
     }
     let before = bench.bytes();

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use tempfile::TempDir;
@@ -29,25 +29,30 @@ pub fn can_attach() -> bool {
 /// A loop device of a test. It is set to vanish with its last opener, so nothing stays after SIGKILL.
 pub struct LoopDevice {
     /// Path of the device.
-    pub path: PathBuf,
+    pub path: String,
     /// Name that the kernel gives the device.
     pub name: String,
     _holds_it: File,
 }
 
 impl LoopDevice {
+    /// Makes a loop device over `file`, with these options of losetup(8); `None`, and said, if this machine
+    /// gives none.
+    pub fn over(file: impl AsRef<Path>, options: &[&str]) -> Option<Self> {
+        Self::try_over(file, options).map_err(|why| crate::skip(&format!("no loop device: {why}"))).ok()
+    }
+
     /// Makes a loop device over `file`, with these options of losetup(8).
     ///
     /// # Errors
     /// Why there is none (not root, no losetup).
-    pub fn over(file: &Path, options: &[&str]) -> Result<Self, String> {
-        let file = file.display().to_string();
-        let arguments = [&["--find", "--show"][..], options, &[&file]].concat();
-        let path = PathBuf::from(run("losetup", &arguments)?);
+    pub fn try_over(file: impl AsRef<Path>, options: &[&str]) -> Result<Self, String> {
+        let file = file.as_ref().display().to_string();
+        let path = run("losetup", &[&["--find", "--show"][..], options, &[&file]].concat())?;
         let opened = File::open(&path).map_err(|error| error.to_string());
         // Detaching a device that is open waits for its last opener.
-        run("losetup", &["--detach", &path.display().to_string()])?;
-        let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        run("losetup", &["--detach", &path])?;
+        let name = path.trim_start_matches("/dev/").to_owned();
         Ok(Self { path, name, _holds_it: opened? })
     }
 }

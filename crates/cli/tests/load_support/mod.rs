@@ -1,11 +1,11 @@
 //! Support for tests of `plumb load` and the dialects: places to run in, documents checked against their
-//! schemas, and loop devices.
+//! schemas, and mounts.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
+pub(crate) use plumb_testkit::loop_device::LoopDevice;
 pub(crate) use plumb_testkit::program::run as system;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -102,33 +102,6 @@ pub(crate) fn wait_for(phase: &str, child: &mut Child) -> BufReader<ChildStderr>
     panic!("it ended before {phase}");
 }
 
-/// Loop device of the test. It is set to detach with its last closing, so nothing stays after SIGKILL.
-pub(crate) struct LoopDevice {
-    pub(crate) path: String,
-    _holds_it: File,
-}
-
-impl LoopDevice {
-    /// Creates a loop device over `file`; `None` if this machine provides none, which is reported.
-    pub(crate) fn over(file: &Path) -> Option<Self> {
-        match Self::try_over(file) {
-            Ok(device) => Some(device),
-            Err(reason) => {
-                plumb_testkit::skip(&format!("no loop device: {reason}"));
-                None
-            }
-        }
-    }
-
-    fn try_over(file: &Path) -> Result<Self, String> {
-        let path = system("losetup", &["--find", "--show", file.to_str().unwrap()])?;
-        let opened = File::open(&path).map_err(|error| error.to_string());
-        // Detaching an open device waits for its last closing.
-        system("losetup", &["--detach", &path])?;
-        Ok(Self { path, _holds_it: opened? })
-    }
-}
-
 /// Mounted file system; unmounted on drop.
 pub(crate) struct MountedFileSystem {
     pub(crate) at: PathBuf,
@@ -139,7 +112,7 @@ impl MountedFileSystem {
     /// Creates an ext4 with `features` on `image`, and mounts it with `option`; `None` if that fails, which
     /// is reported.
     pub(crate) fn ext4(image: &Path, at: PathBuf, features: &[&str], option: &str) -> Option<Self> {
-        let device = LoopDevice::over(image)?;
+        let device = LoopDevice::over(image, &[])?;
         std::fs::create_dir(&at).unwrap();
         let mounted = system("mkfs.ext4", &[&["-q"], features, &[&device.path]].concat())
             .and_then(|_| system("mount", &["-o", option, &device.path, at.to_str().unwrap()]));
