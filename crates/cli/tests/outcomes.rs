@@ -37,14 +37,17 @@ enum Outcome {
 }
 use Outcome::{Danger, NoFinding, NotKnown};
 
-const fn row(
-    place: &'static str,
-    run: &'static str,
-    outcome: Outcome,
-    finding: &'static str,
-    exit: i32,
-) -> Row {
-    Row { place, run, outcome, finding, exit }
+/// Row of a danger, which ends with 1.
+const fn danger(place: &'static str, run: &'static str, finding: &'static str) -> Row {
+    Row { place, run, outcome: Danger, finding, exit: 1 }
+}
+
+const fn not_known(place: &'static str, run: &'static str, finding: &'static str) -> Row {
+    Row { place, run, outcome: NotKnown, finding, exit: 0 }
+}
+
+const fn no_finding(place: &'static str, run: &'static str, finding: &'static str) -> Row {
+    Row { place, run, outcome: NoFinding, finding, exit: 0 }
 }
 
 /// Shell functions for creating places.
@@ -76,203 +79,159 @@ const CACHED: &str = "load --json m/f --size 1M --write 100 --cached --count 20"
 const OVERLAID: &str = "load --json o/f --size 1M --write 100 --sync-every 1 --count 20";
 
 const ROWS: &[Row] = &[
-    row("disk", SYNCED, NoFinding, "", 0),
-    row("disk", "load --json m/f --size 1M --write 100 --dsync --depth 8 --count 400", NoFinding, "", 0),
-    row("disk", "load --json m/f --size 1M --write 100 --dsync --depth 32 --count 400", NoFinding, "", 0),
-    row("disk nobarrier", SYNCED, Danger, "barriers-off", 1),
-    row("disk nobarrier", "check --json m --duration 1s", Danger, "barriers-off", 1),
-    row(
+    no_finding("disk", SYNCED, ""),
+    no_finding("disk", "load --json m/f --size 1M --write 100 --dsync --depth 8 --count 400", ""),
+    no_finding("disk", "load --json m/f --size 1M --write 100 --dsync --depth 32 --count 400", ""),
+    danger("disk nobarrier", SYNCED, "barriers-off"),
+    danger("disk nobarrier", "check --json m --duration 1s", "barriers-off"),
+    danger(
         "disk nobarrier; mv m 'a b' 2>/dev/null || { umount m; mkdir 'a b'; mount -o loop,nobarrier i.img 'a b'; }; cd 'a b'",
         "survey .",
-        Danger,
         "barriers-off",
-        1,
     ),
-    row("disk sync", CACHED, NoFinding, "synchronous-mount", 0),
-    row("disk dirsync", CACHED, NoFinding, "synchronous-mount", 0),
-    row("disk data=writeback", SYNCED, NoFinding, "lax-order", 0),
-    row(
+    no_finding("disk sync", CACHED, "synchronous-mount"),
+    no_finding("disk dirsync", CACHED, "synchronous-mount"),
+    no_finding("disk data=writeback", SYNCED, "lax-order"),
+    no_finding(
         "disk data=journal",
         "load --json m/f --size 1M --write 100 --cached --sync-every 1 --count 20",
-        NoFinding,
         "",
-        0,
     ),
-    row("disk data=journal", "check --json m --duration 1s", NoFinding, "", 0),
-    row("other ext2 48M -F", SYNCED, NoFinding, "", 0),
-    row("other ext3 48M -F", SYNCED, NoFinding, "", 0),
-    row("other xfs 320M", SYNCED, NoFinding, "", 0),
-    row("other btrfs 128M", SYNCED, NoFinding, "", 0),
-    row("disk; mkdir m/d; chattr +S m/d; mount --bind m/d m", CACHED, NoFinding, "synchronous-mount", 0),
-    row(
+    no_finding("disk data=journal", "check --json m --duration 1s", ""),
+    no_finding("other ext2 48M -F", SYNCED, ""),
+    no_finding("other ext3 48M -F", SYNCED, ""),
+    no_finding("other xfs 320M", SYNCED, ""),
+    no_finding("other btrfs 128M", SYNCED, ""),
+    no_finding("disk; mkdir m/d; chattr +S m/d; mount --bind m/d m", CACHED, "synchronous-mount"),
+    no_finding(
         "disk; head -c 1048576 /dev/zero >m/f; chattr +S m/f",
         "load --json m/f --overwrite --write 100 --cached --count 20",
-        NoFinding,
         "synchronous-mount",
-        0,
     ),
-    row(
+    no_finding(
         "disk; head -c 1048576 /dev/zero >m/f; chattr +S m/f",
         "load --json m/f --overwrite --write 100 --count 20",
-        NoFinding,
         "synchronous-mount",
-        0,
     ),
-    row("memory; mv t m 2>/dev/null || { mkdir -p m; mount --bind t m; }", SYNCED, Danger, "memory", 1),
-    row("mkdir m; mount -t tmpfs none m", "check --json m --duration 1s", Danger, "memory", 1),
-    row("mkdir m; mount -t ramfs none m", CACHED, Danger, "memory", 1),
-    row("memory; cd t; disk", SYNCED, Danger, "memory", 1),
-    row(
+    danger("memory; mv t m 2>/dev/null || { mkdir -p m; mount --bind t m; }", SYNCED, "memory"),
+    danger("mkdir m; mount -t tmpfs none m", "check --json m --duration 1s", "memory"),
+    danger("mkdir m; mount -t ramfs none m", CACHED, "memory"),
+    danger("memory; cd t; disk", SYNCED, "memory"),
+    no_finding(
         "mkdir d; cd d; disk; cd ..; mkdir m; mount --bind d/m m; mount -t tmpfs none d; touch d/i.img",
         SYNCED,
-        NoFinding,
         "",
-        0,
     ),
-    row("disk; rm i.img", SYNCED, NoFinding, "", 0),
-    row(
+    no_finding("disk; rm i.img", SYNCED, ""),
+    no_finding(
         "make ext4 48M -F; L=$(losetup -f --show --direct-io=on i.img) || skip 'no direct loop device'; mount $L m; losetup -d $L",
         SYNCED,
-        NoFinding,
         "",
-        0,
     ),
-    row(
+    no_finding(
         "disk; mkdir b; mount --bind m b",
         "load --json b/f --size 1M --write 100 --sync-every 1 --count 20",
-        NoFinding,
         "",
-        0,
     ),
-    row("layers", OVERLAID, NoFinding, "", 0),
-    row("layers up work ,volatile", OVERLAID, Danger, "volatile-overlay", 1),
-    row("memory; mkdir t/up t/work; layers t/up t/work", OVERLAID, Danger, "memory", 1),
-    row(
+    no_finding("layers", OVERLAID, ""),
+    danger("layers up work ,volatile", OVERLAID, "volatile-overlay"),
+    danger("memory; mkdir t/up t/work; layers t/up t/work", OVERLAID, "memory"),
+    no_finding(
         "mkdir -p low l2 o; mount -t overlay overlay -o lowerdir=low:l2 o || skip 'no overlay'",
         "survey o",
-        NoFinding,
         "read-only",
-        0,
     ),
-    row(
+    no_finding(
         "mkdir -p low l2 o; mount -t overlay overlay -o lowerdir=low:l2 o || skip 'no overlay'",
         "survey --strict o",
-        NoFinding,
         "read-only",
-        0,
     ),
-    row("fuse", SYNCED, NotKnown, "path-ends-unseen", 0),
-    row(
-        "mkdir x; mount -t tracefs none x || skip 'no tracefs'; fuse",
-        SYNCED,
-        NotKnown,
-        "path-ends-unseen",
-        0,
-    ),
-    row(
-        "fuse",
-        "load --strict --json m/f --size 1M --write 100 --sync-every 1 --count 20",
-        NotKnown,
-        "path-ends-unseen",
-        3,
-    ),
-    row("fuse", "check --json m --duration 1s", NotKnown, "path-ends-unseen", 0),
-    row("fuse", "load --json m/f --size 1M --count 20", NoFinding, "path-ends-unseen", 0),
-    row("fuse", "survey m", NotKnown, "path-ends-unseen", 0),
-    row(
+    not_known("fuse", SYNCED, "path-ends-unseen"),
+    not_known("mkdir x; mount -t tracefs none x || skip 'no tracefs'; fuse", SYNCED, "path-ends-unseen"),
+    Row {
+        exit: 3,
+        ..not_known(
+            "fuse",
+            "load --strict --json m/f --size 1M --write 100 --sync-every 1 --count 20",
+            "path-ends-unseen",
+        )
+    },
+    not_known("fuse", "check --json m --duration 1s", "path-ends-unseen"),
+    no_finding("fuse", "load --json m/f --size 1M --count 20", "path-ends-unseen"),
+    not_known("fuse", "survey m", "path-ends-unseen"),
+    no_finding(
         "apart 'mkdir m; truncate -s 48M a.img; mkfs.ext4 -q -F a.img; mount -o loop a.img m'",
         "survey /proc/$A/root/$PWD/m",
-        NoFinding,
         "volatile-cache",
-        0,
     ),
-    row(
+    danger(
         "apart 'mkdir m; truncate -s 48M a.img; mkfs.ext4 -q -F a.img; mount -o loop,nobarrier a.img m'",
         "survey /proc/$A/fd/3",
-        Danger,
         "barriers-off",
-        1,
     ),
-    row("apart 'mkdir m; mount -t tmpfs none m'", "survey /proc/$A/root/$PWD/m", Danger, "memory", 1),
-    row(
+    danger("apart 'mkdir m; mount -t tmpfs none m'", "survey /proc/$A/root/$PWD/m", "memory"),
+    danger(
         "mkdir m s; apart 'mount -t tmpfs none s; truncate -s 48M s/a.img; mkfs.ext4 -q -F s/a.img; losetup -f --show s/a.img >dev; mount $(cat dev) m'; exec 8<$(cat dev); losetup -d $(cat dev); touch s/a.img",
         "survey $(cat dev)",
-        Danger,
         "memory",
-        1,
     ),
-    row("disk ro", "survey m", NoFinding, "read-only", 0),
-    row("disk; mount -o remount,ro m", "survey m", NoFinding, "read-only", 0),
-    row("disk; mkdir b; mount --bind m b; mount -o remount,bind,ro b", "survey b", NoFinding, "read-only", 0),
-    row("disk nobarrier; mount -o remount,ro m", "survey m", Danger, "barriers-off", 1),
-    row(
+    no_finding("disk ro", "survey m", "read-only"),
+    no_finding("disk; mount -o remount,ro m", "survey m", "read-only"),
+    no_finding("disk; mkdir b; mount --bind m b; mount -o remount,bind,ro b", "survey b", "read-only"),
+    danger("disk nobarrier; mount -o remount,ro m", "survey m", "barriers-off"),
+    no_finding(
         "truncate -s 48M i.img; L=$(losetup -r -f --show i.img) || skip 'no loop device'; exec 9<$L; losetup -d $L",
         "survey $L",
-        NoFinding,
         "read-only",
-        0,
     ),
-    row(
+    no_finding(
         // The kernel keeps this setting for the next user of the loop device.
         "truncate -s 48M i.img; L=$(losetup -f --show i.img) || skip 'no loop device'; trap 'blockdev --setrw $L' EXIT; blockdev --setro $L; exec 9<$L; losetup -d $L",
         "survey $L",
-        NoFinding,
         "read-only",
-        0,
     ),
-    row("zram", SYNCED, Danger, "memory", 1),
-    row("bare", "survey $U", Danger, "nbd-no-flush", 1),
-    row("bare", "load --json --overwrite $U --write 100 --count 20", Danger, "nbd-no-flush", 1),
-    row("bare 'can_fua) echo native;;'", "survey $U", Danger, "nbd-no-flush", 1),
-    row(
-        "bare",
-        "load --json --overwrite $U --write 100 --sync-every 1 --count 20",
-        Danger,
-        "nbd-no-flush",
-        5,
-    ),
-    row("nbd memory 16M", "survey $U", NoFinding, "remote-storage", 0),
-    row("nbd -r memory 16M", "survey $U", NoFinding, "read-only", 0),
-    row(
+    danger("zram", SYNCED, "memory"),
+    danger("bare", "survey $U", "nbd-no-flush"),
+    danger("bare", "load --json --overwrite $U --write 100 --count 20", "nbd-no-flush"),
+    danger("bare 'can_fua) echo native;;'", "survey $U", "nbd-no-flush"),
+    Row {
+        exit: 5,
+        ..danger("bare", "load --json --overwrite $U --write 100 --sync-every 1 --count 20", "nbd-no-flush")
+    },
+    no_finding("nbd memory 16M", "survey $U", "remote-storage"),
+    no_finding("nbd -r memory 16M", "survey $U", "read-only"),
+    no_finding(
         "nbd memory 16M",
         "load --json --overwrite $U --write 100 --sync-every 1 --count 20",
-        NoFinding,
         "remote-storage",
-        0,
     ),
-    row("mkdir m; mount -t tmpfs none /sys", SYNCED, NotKnown, "path-ends-unseen", 0),
-    row("mount -t tmpfs none /sys", "survey .", NotKnown, "path-ends-unseen", 0),
-    row("mount -t tmpfs none /sys", "survey --strict .", NotKnown, "path-ends-unseen", 3),
-    row("true", "survey /proc", NotKnown, "path-ends-unseen", 0),
-    row("true", "check --json sim:liar --duration 1s", NoFinding, "simulated", 0),
-    row("true", "survey sim:null", Danger, "keeps-nothing", 1),
-    row("true", "check --json sim:null --duration 1s", Danger, "keeps-nothing", 1),
-    row("true", "load --json sim:null --write 100 --sync-every 1 --count 50", Danger, "keeps-nothing", 1),
-    row(
+    not_known("mkdir m; mount -t tmpfs none /sys", SYNCED, "path-ends-unseen"),
+    not_known("mount -t tmpfs none /sys", "survey .", "path-ends-unseen"),
+    Row { exit: 3, ..not_known("mount -t tmpfs none /sys", "survey --strict .", "path-ends-unseen") },
+    not_known("true", "survey /proc", "path-ends-unseen"),
+    no_finding("true", "check --json sim:liar --duration 1s", "simulated"),
+    danger("true", "survey sim:null", "keeps-nothing"),
+    danger("true", "check --json sim:null --duration 1s", "keeps-nothing"),
+    danger("true", "load --json sim:null --write 100 --sync-every 1 --count 50", "keeps-nothing"),
+    danger(
         "true",
         "load --json cache:backing=sim:null,log=sim:memory,size=1GiB --write 100 --sync-every 1 --count 50",
-        Danger,
         "keeps-nothing",
-        1,
     ),
-    row("true", "load --json sim:memory --write 100 --sync-every 1 --count 50", NoFinding, "simulated", 0),
-    row("true", "check --json sim:consumer-nvme-ssd --duration 1s", NoFinding, "volatile-cache", 0),
-    row("true", "check --json sim:plp-nvme-ssd --duration 1s", NoFinding, "simulated", 0),
-    row("true", "check --json sim:nearline-4tb?wce=off --duration 1s", NoFinding, "simulated", 0),
-    row(
+    no_finding("true", "load --json sim:memory --write 100 --sync-every 1 --count 50", "simulated"),
+    no_finding("true", "check --json sim:consumer-nvme-ssd --duration 1s", "volatile-cache"),
+    no_finding("true", "check --json sim:plp-nvme-ssd --duration 1s", "simulated"),
+    no_finding("true", "check --json sim:nearline-4tb?wce=off --duration 1s", "simulated"),
+    no_finding(
         "true",
         "load --json sim:consumer-sata-ssd --write 100 --dsync --depth 8 --count 400",
-        NoFinding,
         "simulated",
-        0,
     ),
-    row("true", "load --json sim:sas-15k --write 100 --sync-every 1 --count 50", NoFinding, "simulated", 0),
-    row(
+    no_finding("true", "load --json sim:sas-15k --write 100 --sync-every 1 --count 50", "simulated"),
+    no_finding(
         "true",
         "load --json sim:he8-media-cache --random --write 100 --sync-every 1 --count 50",
-        NoFinding,
         "volatile-cache",
-        0,
     ),
 ];
 
@@ -519,12 +478,10 @@ fn a_check_of_a_simulated_drive_names_what_finds_a_lie() {
 #[test]
 fn a_remedy_can_be_typed_as_it_is_printed() {
     let place = scratch();
-    let row = row(
+    let row = danger(
         "disk; umount m; mkdir \"it's m\"; mount -o loop,nobarrier i.img \"it's m\"",
         "survey --json \"it's m\"",
-        Danger,
         "barriers-off",
-        1,
     );
     let Some(output) = made(&row, place.path()) else { return };
     let document: Value =
