@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::cache_documents;
 use crate::cache_support::{Place, SLEEPS, Server, refused};
-use crate::common::{document, holds, said};
+use crate::common::{document, exited, holds, said, valid_document};
 
 fn load(place: &Place, uri: &str, arguments: &[&str]) {
     let document = cache_documents::load(place, uri, &[&["--bytes", "8M"], arguments].concat());
@@ -45,8 +45,7 @@ fn a_leg_is_replaced_and_the_log_grows_and_nothing_is_lost() {
     assert!(grown["log_size"].as_u64() >= Some(before + (24 << 20)), "{grown}");
     assert_eq!(grown["size"], 96 << 20);
     // Repeating an order that was interrupted while the server executed it.
-    let again = place.try_cache(&["grow", name, "--size", "96M"]);
-    assert_eq!(again.status.code(), Some(0), "{}", said(&again));
+    let again = exited(place.try_cache(&["grow", name, "--size", "96M"]), 0);
     assert!(said(&again).contains("already so large"), "{}", said(&again));
     assert_eq!(document(&again)["log_size"], grown["log_size"]);
     load(&place, &server.uri(), &["--write", "50", "--random", "--verify"]);
@@ -56,8 +55,7 @@ fn a_leg_is_replaced_and_the_log_grows_and_nothing_is_lost() {
         "{}",
         said(&smaller)
     );
-    place.cache(&["stop", name]);
-    assert_eq!(server.wait(), Some(0));
+    place.stop(server);
     assert_eq!(place.cache(&["grow", name, "--size", "96M"])["size"], 96 << 20);
     // With the first leg gone, only data that was already copied to the second remains.
     std::fs::remove_file(place.path("log")).unwrap();
@@ -65,8 +63,7 @@ fn a_leg_is_replaced_and_the_log_grows_and_nothing_is_lost() {
     assert_eq!(states(&replaced), ["live", "live"]);
     let server = place.serve();
     load(&place, &server.uri(), &["--write", "0"]);
-    place.cache(&["stop", name]);
-    assert_eq!(server.wait(), Some(0));
+    place.stop(server);
     place.cache(&["detach", name]);
 }
 
@@ -99,8 +96,7 @@ fn files_are_as_long_as_before_if_the_log_does_not_grow() {
     load(&place, &server.uri(), &["--write", "0"]);
     assert_eq!(place.cache(&["grow", name, "--size", "76M"])["size"], 76 << 20);
     load(&place, &server.uri(), &["--write", "50", "--random", "--verify"]);
-    place.cache(&["stop", name]);
-    assert_eq!(server.wait(), Some(0));
+    place.stop(server);
     place.cache(&["detach", name]);
 }
 
@@ -112,17 +108,14 @@ fn a_cache_is_known_again_by_its_devices() {
     place.create(&["--log", "log2"]);
     let server = place.serve();
     load(&place, &server.uri(), &["--write", "100", "--random", "--verify"]);
-    place.cache(&["stop", &place.name]);
-    assert_eq!(server.wait(), Some(0));
+    place.stop(server);
     std::fs::remove_dir_all(place.path("cache")).unwrap();
     let adopt = |more: &[&str]| {
         let fixed = ["adopt", "--name", &place.name, "--backing", "backing"];
         place.try_cache(&[&fixed, more].concat())
     };
-    let foreign = adopt(&["--log", "backing"]);
-    assert_eq!(foreign.status.code(), Some(4), "{}", said(&foreign));
-    let alone = adopt(&["--log", "log2", "--mode", "ordered"]);
-    assert_eq!(alone.status.code(), Some(0), "{}", said(&alone));
+    exited(adopt(&["--log", "backing"]), 4);
+    exited(adopt(&["--log", "log2", "--mode", "ordered"]), 0);
     let serve = ["serve", &place.name, "--nbd", "other.sock"];
     refused(&place, &serve, 4, &["may hold data that no other has", "--degraded"]);
     // The name of the cache is known, with the present paths of its devices.
@@ -139,8 +132,7 @@ fn a_cache_is_known_again_by_its_devices() {
     let mode = place.cache(&["mode", &place.name, "ordered"]);
     assert_eq!(mode["mode"], "ordered");
     assert_eq!(place.cache(&["mode", &place.name, "write-back"])["mode"], "write-back");
-    place.cache(&["stop", &place.name]);
-    assert_eq!(server.wait(), Some(0));
+    place.stop(server);
     place.cache(&["detach", &place.name]);
 }
 
@@ -159,18 +151,15 @@ fn what_the_log_cannot_read_is_named_and_given_up_only_on_demand() {
     let headers = (0..log.len()).step_by(4096).filter(|at| log[*at..].starts_with(b"plumbrec"));
     headers.take(100).collect::<Vec<_>>().into_iter().for_each(|header| log[header + 5000] ^= 1);
     std::fs::write(place.path("log"), &log).unwrap();
-    let refused = place.try_cache(&["detach", name]);
-    assert_eq!(refused.status.code(), Some(4), "{}", said(&refused));
+    let refused = exited(place.try_cache(&["detach", name]), 4);
     assert!(said(&refused).contains("from byte ") && said(&refused).contains(uuid), "{}", said(&refused));
     let server = place.serve();
     let found = place.try_cache(&["status", name]);
     assert_eq!(found.status.code(), Some(1), "what is lost is a finding");
-    let status = document(&found);
-    holds("cache-status", &status);
+    let status = valid_document("cache-status", &found);
     assert!(status["unreadable"][0]["length"].as_u64() >= Some(4096), "{status}");
     assert_eq!(status["dirty_bytes"], 0);
-    place.cache(&["stop", name]);
-    assert_eq!(server.wait(), Some(0));
+    place.stop(server);
     let wrong =
         place.try_cache(&["detach", name, "--give-up-unreadable", "00000000-0000-0000-0000-000000000000"]);
     assert_eq!(wrong.status.code(), Some(4), "{}", said(&wrong));
@@ -246,15 +235,12 @@ fn a_log_that_lost_durable_records_is_kept_up_to_there_on_demand() {
     }
     let way_out = format!("`plumb cache recover {name} --give-up-lost {uuid}`");
     assert!(said(&recover(&[])).contains(&way_out), "{}", said(&recover(&[])));
-    let planned = recover(&["--dry-run", "--give-up-lost", &uuid]);
-    assert_eq!(planned.status.code(), Some(1), "{}", said(&planned));
+    let planned = exited(recover(&["--dry-run", "--give-up-lost", &uuid]), 1);
     assert!(document(&planned)["recovery"]["lost_records"].as_u64() > Some(0));
-    let kept = recover(&["--give-up-lost", &uuid]);
-    assert!(kept.status.success(), "{}", said(&kept));
+    exited(recover(&["--give-up-lost", &uuid]), 0);
     let server = place.serve();
     load(&place, &server.uri(), &["--write", "100", "--random", "--verify"]);
-    place.cache(&["stop", name]);
-    assert_eq!(server.wait(), Some(0));
+    place.stop(server);
     place.cache(&["verify", name]);
     place.cache(&["detach", name]);
 }

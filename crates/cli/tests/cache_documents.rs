@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use serde_json::Value;
 
 use crate::cache_support::{Place, served_mounted};
-use crate::common::{document, holds, said};
+use crate::common::{document, exited, holds, said};
 
 pub(crate) fn load(place: &Place, uri: &str, arguments: &[&str]) -> Value {
     let output = place
@@ -56,8 +56,7 @@ fn a_cache_is_made_served_written_and_taken_away() {
     let server = place.serve();
     let read = load(&place, &server.uri(), &["--write", "0", "--bytes", "8M"]);
     assert_eq!(read["targets"][0]["read"]["errors"], 0, "{read}");
-    place.cache(&["stop", &place.name]);
-    assert_eq!(server.wait(), Some(0));
+    place.stop(server);
     let gone = place.cache(&["detach", &place.name]);
     assert_eq!(gone["discarded"], false);
     holds("cache-detached", &gone);
@@ -111,8 +110,7 @@ fn the_survey_of_a_cache_shows_its_devices_and_opens_nothing() {
     let server = place.serve();
     assert_eq!(survey(), layers);
     drop(server);
-    let unknown = place.plumb().args(["survey", "cache:none"]).output().unwrap();
-    assert_eq!(unknown.status.code(), Some(2), "{}", said(&unknown));
+    exited(place.plumb().args(["survey", "cache:none"]).output().unwrap(), 2);
 }
 
 /// A survey must not open a cache: it may be served, and recovery would write to its log.
@@ -230,6 +228,5 @@ fn metrics_are_well_formed() {
         return plumb_testkit::skip("there is no promtool");
     };
     std::io::Write::write_all(&mut checked.stdin.take().unwrap(), text.as_bytes()).unwrap();
-    let checked = checked.wait_with_output().unwrap();
-    assert!(checked.status.success(), "{}", said(&checked));
+    exited(checked.wait_with_output().unwrap(), 0);
 }

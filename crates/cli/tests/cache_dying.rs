@@ -6,7 +6,7 @@ use std::process::Output;
 use serde_json::Value;
 
 use crate::cache_support::{AttachedLoop, Place, SLEEPS, Server, refused, served_mounted};
-use crate::common::{document, holds, said};
+use crate::common::{document, exited, holds, said, valid_document};
 use crate::drive_support::{self, Kind, MountedFileSystem, cannot_attach};
 
 /// Serves a drive of 80 MiB for the log of `place`.
@@ -52,11 +52,8 @@ fn status(place: &Place) -> Output {
 
 /// Returns the status of a cache with a problem.
 fn unsound_status(place: &Place) -> Value {
-    let output = status(place);
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    let status = document(&output);
-    holds("cache-status", &status);
-    status
+    let output = exited(status(place), 1);
+    valid_document("cache-status", &output)
 }
 
 #[test]
@@ -84,8 +81,7 @@ fn a_log_that_fails_writes_is_written_back_and_replaced_while_the_cache_is_serve
     server.kill();
     let server = place.serve();
     is_whole(&place, &server.uri());
-    place.cache(&["stop", &place.name]);
-    assert_eq!(server.wait(), Some(0));
+    place.stop(server);
     // The old log no longer belongs to this cache.
     refused(
         &place,
@@ -131,8 +127,7 @@ fn a_cache_whose_log_fails_writes_when_it_is_opened_is_detached() {
     load(&place, &server);
     server.kill();
     drive.order("fault", &["write:eio"]);
-    let detached = place.try_cache(&["detach", &place.name]);
-    assert_eq!(detached.status.code(), Some(0), "{}", said(&detached));
+    let detached = exited(place.try_cache(&["detach", &place.name]), 0);
     assert!(said(&detached).contains("not erased"), "{}", said(&detached));
     is_whole(&place, "backing");
 }
@@ -148,8 +143,7 @@ fn a_mirror_with_a_dead_device_is_detached() {
     load(&place, &server);
     drop(server);
     drive.kill();
-    let detached = place.try_cache(&["detach", &place.name]);
-    assert_eq!(detached.status.code(), Some(0), "{}", said(&detached));
+    exited(place.try_cache(&["detach", &place.name]), 0);
     is_whole(&place, "backing");
 }
 
@@ -186,8 +180,7 @@ fn a_log_whose_file_was_deleted_is_told_and_replaced() {
     server.kill();
     let server = place.serve();
     is_whole(&place, &server.uri());
-    place.cache(&["stop", &place.name]);
-    assert_eq!(server.wait(), Some(0));
+    place.stop(server);
     place.cache(&["detach", &place.name]);
 }
 
@@ -254,8 +247,7 @@ fn a_mirror_of_which_one_file_was_deleted_is_stopped_without_writing_back() {
     assert_eq!(server.wait(), Some(0));
     let server = place.serve_as(&["--nbd", "socket", "--degraded"]);
     is_whole(&place, &server.uri());
-    place.cache(&["stop", &place.name]);
-    assert_eq!(server.wait(), Some(0));
+    place.stop(server);
     place.cache(&["detach", &place.name]);
     is_whole(&place, "backing");
 }
@@ -275,8 +267,7 @@ fn a_backing_file_that_lost_its_name_is_told_and_keeps_the_server() {
     }
     std::fs::rename(&away, &backing).unwrap();
     assert_eq!(status(&place).status.code(), Some(0));
-    place.cache(&["stop", &place.name]);
-    assert_eq!(server.wait(), Some(0));
+    place.stop(server);
     place.cache(&["detach", &place.name]);
     is_whole(&place, "backing");
 }
@@ -300,8 +291,7 @@ fn a_log_does_not_move_onto_its_own_cache() {
     assert!(!log.exists());
     std::fs::write(at.path().join("file"), "written").unwrap();
     drop(mounted);
-    place.cache(&["stop", &place.name]);
-    assert_eq!(server.wait(), Some(0));
+    place.stop(server);
 }
 
 /// The kernel numbers the devices in another order, and other devices have their names.
@@ -320,8 +310,7 @@ fn devices_are_found_whatever_they_are_called() {
     place.cache(&[&words[..], &["--overwrite"]].concat());
     let server = place.serve();
     load(&place, &server);
-    place.cache(&["stop", &place.name]);
-    assert_eq!(server.wait(), Some(0));
+    place.stop(server);
     let names = [first.0.clone(), second.0.clone()];
     drop((first, second));
     let Some(_first) = AttachedLoop::at(&names[0], &log) else { return };
@@ -344,7 +333,6 @@ fn devices_are_found_whatever_they_are_called() {
     let at = tempfile::tempdir().unwrap();
     let mounted = MountedFileSystem::new(Kind::Ext4, &names[1], at.path()).unwrap();
     let uuid = found["uuid"].as_str().unwrap();
-    let gone = place.try_cache(&["detach", &place.name, "--discard-dirty", uuid]);
-    assert_eq!(gone.status.code(), Some(0), "{}", said(&gone));
+    exited(place.try_cache(&["detach", &place.name, "--discard-dirty", uuid]), 0);
     drop(mounted);
 }

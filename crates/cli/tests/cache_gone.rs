@@ -7,7 +7,7 @@ use std::fs;
 use rustix::process::Signal;
 
 use crate::cache_support::{Place, refused};
-use crate::common::{document, said};
+use crate::common::{document, exited, said};
 
 #[test]
 fn a_cache_whose_backing_device_is_gone_is_given_up() {
@@ -27,8 +27,7 @@ fn a_cache_whose_backing_device_is_gone_is_given_up() {
     }
     let other = "00000000-0000-0000-0000-000000000000";
     refused(&place, &["detach", name, "--discard-dirty", other], 4, &[&uuid]);
-    let gone = place.try_cache(&["detach", name, "--discard-dirty", &uuid]);
-    assert_eq!(gone.status.code(), Some(0), "{}", said(&gone));
+    let gone = exited(place.try_cache(&["detach", name, "--discard-dirty", &uuid]), 0);
     assert_eq!(document(&gone)["discarded"], true);
     for words in ["is missing", "lacks the data that only the log held", &uuid] {
         assert!(said(&gone).contains(words), "{words}: {}", said(&gone));
@@ -92,8 +91,7 @@ fn a_log_that_is_gone_is_not_said_to_look_like_one() {
     let uuid = place.create(&["--log", "log2"])["uuid"].as_str().unwrap().to_owned();
     fs::remove_file(place.path("log")).unwrap();
     fs::File::create(place.path("log2")).unwrap();
-    let gone = place.try_cache(&["detach", &place.name, "--discard-dirty", &uuid]);
-    assert_eq!(gone.status.code(), Some(0), "{}", said(&gone));
+    let gone = exited(place.try_cache(&["detach", &place.name, "--discard-dirty", &uuid]), 0);
     assert!(!said(&gone).contains("not erased"), "{}", said(&gone));
 }
 
@@ -114,8 +112,7 @@ fn a_detach_that_ended_before_the_configuration_went_is_resumed_without_a_loss()
         }
         // A cache whose marker is there is not affected.
         let server = place.serve();
-        place.cache(&["stop", name]);
-        assert_eq!(server.wait(), Some(0));
+        place.stop(server);
         rustix::fs::removexattr(place.path("backing"), "user.plumb.cache").unwrap();
         refused(&place, &["detach", name], 4, &["does not say that it needs the cache"]);
         fs::write(&configuration, noted.to_string()).unwrap();

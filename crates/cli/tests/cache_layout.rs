@@ -12,7 +12,7 @@ use plumb_linux::{FileDevice, FileOptions};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::cache_support::{Place, refused};
-use crate::common::said;
+use crate::common::{exited, said};
 use crate::drive_support::{Kind, MountedFileSystem, cannot_attach};
 use crate::load_support::LoopDevice;
 
@@ -42,8 +42,7 @@ fn what_a_log_takes_of_a_file_is_written_and_not_only_reserved() {
     let server = place.serve();
     place.cache(&["grow", &place.name, "--size", "128M"]);
     place.cache(&["replace-leg", &place.name, "--lost", "log", "--log", "log3"]);
-    place.cache(&["stop", &place.name]);
-    assert_eq!(server.wait(), Some(0));
+    place.stop(server);
     for log in ["log", "log2", "log3"] {
         assert_eq!(std::fs::metadata(place.path(log)).unwrap().len(), 128 << 20, "{log}");
         assert!(is_written(&place.path(log)), "{log}");
@@ -63,8 +62,7 @@ fn an_interrupted_create_leaves_files_as_long_as_before_and_no_cache() {
         assert!(create.try_wait().unwrap().is_none(), "{}", said(&create.wait_with_output().unwrap()));
     }
     kill_process(Pid::from_child(&create), Signal::TERM).unwrap();
-    let output = create.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    let output = exited(create.wait_with_output().unwrap(), 3);
     assert!(said(&output).contains("interrupted"), "{}", said(&output));
     assert!(!place.path("log").exists(), "what was made is left behind");
     assert_eq!(std::fs::metadata(place.path("theirs")).unwrap().len(), 4096);
@@ -107,8 +105,7 @@ fn a_cache_is_served_while_its_log_is_laid_out_and_is_as_before_if_it_ends_meanw
     let load = ["load", &server.uri(), "--overwrite", "--no-record", "--write", "100", "--bytes", "1M"];
     let output = place.plumb().args(load).output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
-    place.cache(&["stop", name]);
-    assert_eq!(server.wait(), Some(0));
+    place.stop(server);
     let output = grow.wait_with_output().unwrap();
     let verified = place.cache(&["verify", name]);
     if verified["size"] == LONG {
@@ -144,7 +141,6 @@ fn a_log_on_a_file_system_that_writes_elsewhere_is_of_no_protected_cache() {
     let server = place.serve();
     refused(&place, &to_protected, 4, &why);
     assert_eq!(place.cache(&["status", name])["mode"], "write-back");
-    place.cache(&["stop", name]);
-    assert_eq!(server.wait(), Some(0));
+    place.stop(server);
     drop(mounted);
 }

@@ -38,8 +38,7 @@ fn create(place: &Place, backing: &str) -> String {
 fn fill_and_stop(place: &Place, server: Server) {
     place.put_to_sleep();
     load(place, &server.uri(), &["--write", "100", "--random", "--count", "200"]);
-    place.cache(&["stop", &place.name]);
-    assert_eq!(server.wait(), Some(0));
+    place.stop(server);
 }
 
 /// Asserts that neither a load nor another cache can use this device.
@@ -102,8 +101,7 @@ fn a_device_that_has_grown_is_cached_to_its_end_once_that_is_ordered() {
     let server = place.serve();
     assert_eq!(server.document["backing"]["size"], (80 << 20) - 4096);
     load(&place, &server.uri(), &["--write", "0", "--random", "--verify", "--bytes", "32M", "--seed", "5"]);
-    place.cache(&["stop", name]);
-    assert_eq!(server.wait(), Some(0));
+    place.stop(server);
     // While not served.
     grow(&place.path("backing"), 88 << 20);
     device.losetup("--set-capacity");
@@ -175,15 +173,13 @@ fn a_loop_device_grows_with_the_file_beneath_its_cache_while_it_is_mounted() {
     fs::write(at.path().join("large"), &bytes).unwrap();
     File::open(at.path().join("large")).unwrap().sync_all().unwrap();
     drop(mounted);
-    place.cache(&["stop", &place.name]);
-    assert_eq!(server.wait(), Some(0));
+    place.stop(server);
     let server = place.serve_as(&["--attach"]);
     assert_eq!(size(&server), 128 << 20);
     let mounted = mount(&server);
     assert!(fs::read(at.path().join("large")).unwrap() == bytes, "what lies beyond the old end is there");
     drop(mounted);
-    place.cache(&["stop", &place.name]);
-    assert_eq!(server.wait(), Some(0));
+    place.stop(server);
     place.cache(&["detach", &place.name]);
 }
 
@@ -277,8 +273,7 @@ fn used_by_a_file_system(is_killed: bool) -> Option<(Place, AttachedLoop, String
     if is_killed {
         server.kill();
     } else {
-        place.cache(&["stop", &place.name]);
-        assert_eq!(server.wait(), Some(0));
+        place.stop(server);
     }
     Some((place, device, uuid, at))
 }
@@ -401,8 +396,7 @@ fn an_old_copy_of_the_backing_device_is_refused() {
     copy("within");
     load(&place, &server.uri(), &words);
     place.cache(&["drain", name]);
-    place.cache(&["stop", name]);
-    assert_eq!(server.wait(), Some(0));
+    place.stop(server);
     refused_with("within");
     // A killed server leaves the session that it started.
     let server = place.serve();

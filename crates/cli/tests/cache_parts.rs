@@ -14,7 +14,7 @@ use rustix::fs::OFlags;
 
 use crate::cache_dying::load;
 use crate::cache_support::{AttachedLoop, Place, Server, refused};
-use crate::common::{document, holds, said};
+use crate::common::{document, exited, holds, said};
 use crate::drive_support;
 
 const BACKING: u64 = 16 << 20;
@@ -115,8 +115,7 @@ fn two_caches_share(place: &Place, on: &str, is_claimed: &dyn Fn() -> bool) {
     place.cache(&["replace-log", &place.name, &at("64M+128M"), "--size", "128M", "--overwrite"]);
     load(place, &first);
     assert_eq!(contents(&first), in_first, "the same load again");
-    place.cache(&["stop", &place.name]);
-    assert_eq!(first.wait(), Some(0));
+    place.stop(first);
     assert!(!is_claimed());
     place.cache(&["verify", &place.name]);
 }
@@ -136,8 +135,7 @@ fn refusals(place: &Place, on: &str) {
     refused(place, &[&whole[..], &[&format!("{on}@1K+64M")]].concat(), 2, &["whole blocks"]);
     refused(place, &[&whole[..], &["none@0+64M"]].concat(), 2, &["fallocate"]);
     let output = place.plumb().args(["load", on, "--overwrite", "--write", "100", "--bytes", "1M"]).output();
-    let output = output.unwrap();
-    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    let output = exited(output.unwrap(), 4);
     assert!(said(&output).contains("log of a plumb cache"), "{}", said(&output));
     // The cache is adopted after its configuration is lost.
     fs::remove_file(place.path(&format!("cache/{}.json", place.name))).unwrap();
@@ -176,7 +174,6 @@ fn two_caches_share_a_device_and_the_claim_on_it() {
     let server = place.serve();
     let path = place.cache(&["status", &place.name])["legs"][0]["path"].clone();
     assert_eq!(path, format!("{}@64M+128M", other.0));
-    place.cache(&["stop", &place.name]);
-    assert_eq!(server.wait(), Some(0));
+    place.stop(server);
     refusals(&place, &other.0);
 }

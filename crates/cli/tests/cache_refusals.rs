@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::cache_support::{Place, refused, served_mounted};
-use crate::common::{can_mount, document, in_own_mounts, said, scratch};
+use crate::common::{can_mount, document, exited, in_own_mounts, said, scratch};
 use crate::drive_support::{Kind, MountedFileSystem, cannot_attach, run};
 use crate::load_support::LoopDevice;
 
@@ -98,8 +98,7 @@ fn a_cache_is_checked_only_if_what_is_on_it_may_go() {
         let fixed = ["check", &name, "--json", "--seconds", "2", "--size", "16M", "--no-record"];
         place.plumb().args(fixed).args(more).output().unwrap()
     };
-    let refused = check(&[]);
-    assert_eq!(refused.status.code(), Some(4), "{}", said(&refused));
+    let refused = exited(check(&[]), 4);
     assert!(said(&refused).contains("--overwrite"), "{}", said(&refused));
     let done = check(&["--overwrite"]);
     assert!(matches!(done.status.code(), Some(0 | 1)), "{}", said(&done));
@@ -107,8 +106,7 @@ fn a_cache_is_checked_only_if_what_is_on_it_may_go() {
     assert_eq!(found["path"]["layers"][1]["kind"], "write-back-cache", "{found:#}");
     assert!(found["sync"][0]["operations"].as_u64() > Some(0), "{found:#}");
     let server = place.serve();
-    let served = check(&["--overwrite"]);
-    assert_eq!(served.status.code(), Some(4), "{}", said(&served));
+    exited(check(&["--overwrite"]), 4);
     drop(server);
 }
 
@@ -135,8 +133,7 @@ fn a_cache_that_could_not_be_made_known_leaves_its_devices_as_they_were() {
          code=0; STATE_DIRECTORY=$place/full {create} || code=$?; test $code = 5; test ! -e log; \
          STATE_DIRECTORY=$place {create}"
     );
-    let output = in_own_mounts(&script, place.path());
-    assert!(output.status.success(), "{}", said(&output));
+    exited(in_own_mounts(&script, place.path()), 0);
 }
 
 /// Checks a cache on read-only devices, such as a snapshot or preserved evidence.
@@ -151,8 +148,7 @@ fn what_can_only_be_read_is_looked_at_and_not_recovered() {
                   mount --bind kept kept; mount -o remount,bind,ro kept; \
                   $plumb cache verify x; $plumb cache recover x --dry-run; \
                   code=0; $plumb cache recover x || code=$?; test $code = 4";
-    let output = in_own_mounts(script, place.path());
-    assert!(output.status.success(), "{}", said(&output));
+    exited(in_own_mounts(script, place.path()), 0);
 }
 
 /// Checks a log on a file system that became read-only, as on a dying SSD: it is read, and the cache
@@ -171,8 +167,7 @@ fn a_log_that_can_only_be_read_is_written_back() {
                   $plumb cache replace-log x new; $plumb cache status x; $plumb cache detach x; umount kept; rm -r kept/log; \
                   make ''; $plumb cache detach x 2>told; grep -q 'not erased' told; umount kept; rm kept/log; \
                   make '--log other'; $plumb cache recover x; $plumb cache detach x";
-    let output = in_own_mounts(script, place.path());
-    assert!(output.status.success(), "{}", said(&output));
+    exited(in_own_mounts(script, place.path()), 0);
 }
 
 /// The other leg of a mirror may have the only copy: only the named leg may be missing.
@@ -249,8 +244,7 @@ fn what_a_cache_needs_is_written_by_nobody_else() {
     refused(&place, &other("log", &["--overwrite"]), 4, &["log of a plumb cache", "detach", "--destroy"]);
     for (device, what) in [("backing", "backing device of a plumb cache"), ("log", "log of a plumb cache")] {
         let load = ["load", device, "--write", "100", "--overwrite", "--count", "1", "--no-record"];
-        let output = place.plumb().args(load).output().unwrap();
-        assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+        let output = exited(place.plumb().args(load).output().unwrap(), 4);
         assert!(said(&output).contains(what) && said(&output).contains("--destroy"), "{}", said(&output));
     }
     // A cache may overwrite its own log when it is created again.
@@ -272,13 +266,11 @@ fn the_files_of_a_served_cache_are_written_by_nobody_else() {
         place.plumb().args(load).arg(place.path(device)).output().unwrap()
     };
     for device in ["backing", "log"] {
-        let output = write(device);
-        assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+        let output = exited(write(device), 4);
         assert!(said(&output).contains("a cache, a drive or a run of plumb"), "{}", said(&output));
     }
     drop(server);
-    let output = write("log");
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    exited(write("log"), 0);
 }
 
 /// A failing log must not prevent discarding a cache. Its remains are refused like an erased log.
@@ -295,8 +287,7 @@ fn a_cache_is_given_up_though_its_log_cannot_be_erased() {
     let uuid =
         place.cache(&[&with_drive[..], &["--destroy", uri]].concat())["uuid"].as_str().unwrap().to_owned();
     let give_up = ["detach", name, "--discard-dirty", &uuid];
-    let given_up = place.try_cache(&give_up);
-    assert_eq!(given_up.status.code(), Some(0), "{}", said(&given_up));
+    let given_up = exited(place.try_cache(&give_up), 0);
     assert!(said(&given_up).contains("not erased"), "{}", said(&given_up));
     // No backing device asks for the rest of the log.
     let adopt = ["adopt", "--name", name, "--backing", "backing", "--log", uri];
@@ -431,17 +422,8 @@ fn what_a_killed_create_has_made_is_taken_away() {
     std::fs::write(state("making"), record(&["log", "empty", "other", "missing"])).unwrap();
     let listed = restore(&["--dry-run"]);
     assert!(said(&listed).contains("unfinished-log") && place.path("log").exists(), "{}", said(&listed));
-    let created = place.try_cache(&[
-        "create",
-        "--name",
-        &place.name,
-        "--backing",
-        "backing",
-        "--log",
-        "new",
-        "--size",
-        "16M",
-    ]);
+    let create = ["create", "--name", &place.name, "--backing", "backing", "--log", "new", "--size", "16M"];
+    let created = place.try_cache(&create);
     assert!(created.status.success() && said(&created).contains("restored"), "{}", said(&created));
     assert!(
         !place.path("log").exists()
@@ -459,8 +441,7 @@ fn a_limit_of_the_size_of_files_is_an_error_and_no_signal() {
     let plumb = place.plumb();
     let mut limited = Command::new("sh");
     limited.args(["-c", script]).arg(plumb.get_program()).current_dir(place.here.path());
-    let output = limited.env("STATE_DIRECTORY", place.here.path()).output().unwrap();
-    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    let output = exited(limited.env("STATE_DIRECTORY", place.here.path()).output().unwrap(), 5);
     assert!(said(&output).contains("File too large"), "{}", said(&output));
     assert!(!place.path("log").exists());
 }
@@ -484,6 +465,5 @@ fn a_log_is_not_changed_while_the_state_directory_is_full() {
                   $plumb cache status $name --json >status; grep -q '\"log_error\": null' status; rm s/filling; done; \
                   $plumb cache replace-log $name new; \
                   $plumb cache replace-log $name new 2>told; grep -q 'already on' told; $plumb cache stop $name; wait $server";
-    let output = in_own_mounts(script, place.path());
-    assert!(output.status.success(), "{}", said(&output));
+    exited(in_own_mounts(script, place.path()), 0);
 }

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::process::Stdio;
 
 use crate::cache_support::{Place, refused};
-use crate::common::said;
+use crate::common::{exited, said};
 use crate::drive_support::Server;
 
 /// Returns the absolute path of a file in the place.
@@ -128,8 +128,7 @@ fn the_medium_of_a_drive_that_holds_a_log_is_taken_again() {
     let direct = ["create", "--name", "second", "--backing", "slow", "--log", "medium", "--size", "64M"];
     refused(&place, &[&direct[..], &["--overwrite"]].concat(), 4, &["log of a plumb cache"]);
     place.cache(&[&direct[..], &["--destroy", &medium]].concat());
-    let output = place.plumb().args(["drive", "serve"]).args(drive).output().unwrap();
-    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    let output = exited(place.plumb().args(["drive", "serve"]).args(drive).output().unwrap(), 4);
     assert!(said(&output).contains("--destroy"), "{}", said(&output));
     place.cache(&["verify", "second"]);
 }

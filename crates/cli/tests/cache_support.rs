@@ -66,6 +66,12 @@ impl Place {
         self.cache(&[&fixed, arguments].concat())
     }
 
+    /// Stops the cache, which must end its server well.
+    pub(crate) fn stop(&self, server: Server) {
+        self.cache(&["stop", &self.name]);
+        assert_eq!(server.wait(), Some(0));
+    }
+
     /// Serves the cache over NBD, and waits until it is ready.
     pub(crate) fn serve(&self) -> Server {
         self.serve_as(&["--nbd", "socket"])

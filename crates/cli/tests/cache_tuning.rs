@@ -55,8 +55,7 @@ fn a_backing_device_sleeps_as_it_was_set_and_wakes_when_told() {
     let tuned = place.cache(&["tune", name, "--write-back-soon"]);
     assert_eq!(tuned["sleep"], Value::Null);
     while place.cache(&["status", name])["dirty_bytes"] != 0 {}
-    place.cache(&["stop", name]);
-    assert_eq!(server.wait(), Some(0));
+    place.stop(server);
     // A cache that is not served keeps the setting, too.
     assert_eq!(place.cache(&["tune", name, "--write-back-at", "60"])["sleep"]["at_percent"], 60);
     assert_eq!(place.cache(&["status", name])["sleep"]["at_percent"], 60);

@@ -72,8 +72,7 @@ fn udev_names_the_block_device_of_a_cache() {
     let server = place.serve_as(&["--attach"]);
     let Some(seen) = as_udev_sees(server.device(), NAMES) else { return };
     assert!(seen.contains(&format!("plumb/{}", place.name)) && !seen.contains("Invalid"), "{seen}");
-    place.cache(&["stop", &place.name]);
-    assert_eq!(server.wait(), Some(0));
+    place.stop(server);
     place.cache(&["detach", &place.name]);
 }
 

@@ -2,7 +2,7 @@
 //! where something else would help; and different figures look different.
 
 use crate::cache_support::{Place, refused, served_mounted};
-use crate::common::said;
+use crate::common::{exited, said};
 
 #[test]
 fn a_size_that_no_file_would_have_is_told() {
@@ -19,8 +19,7 @@ fn a_log_that_was_cut_says_by_how_much_and_names_no_other_device() {
     let place = Place::new(8 << 20);
     place.create(&[]);
     std::fs::File::options().write(true).open(place.path("log")).unwrap().set_len(60 << 20).unwrap();
-    let output = place.try_cache(&["serve", &place.name, "--nbd", "s"]);
-    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    let output = exited(place.try_cache(&["serve", &place.name, "--nbd", "s"]), 4);
     for words in ["62914560 bytes", "the log needs 62939136", "the only device of the log"] {
         assert!(said(&output).contains(words), "{words}: {}", said(&output));
     }
@@ -39,8 +38,7 @@ fn whoever_said_degraded_is_not_told_to_say_it() {
     // Only the stale device is present.
     std::fs::rename(place.path("log2"), place.path("away2")).unwrap();
     std::fs::rename(place.path("away"), place.path("log")).unwrap();
-    let output = place.try_cache(&["serve", &place.name, "--nbd", "s", "--degraded"]);
-    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    let output = exited(place.try_cache(&["serve", &place.name, "--nbd", "s", "--degraded"]), 4);
     assert!(said(&output).contains("device that had failed"), "{}", said(&output));
     assert!(!said(&output).contains("with --degraded"), "{}", said(&output));
 }
@@ -61,8 +59,7 @@ fn a_configuration_of_a_later_plumb_is_read() {
 fn a_refusal_to_adopt_promises_nothing() {
     let place = Place::new(8 << 20);
     let adopt = ["adopt", "--name", "x", "--backing", "backing", "--log", "backing"];
-    let output = place.try_cache(&adopt);
-    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    let output = exited(place.try_cache(&adopt), 4);
     assert!(!said(&output).contains("will be served"), "{}", said(&output));
 }
 
@@ -85,8 +82,7 @@ fn what_a_killed_server_has_left_mounted_leads_to_no_detach() {
     let output = place.try_cache(&["stop", &place.name]);
     assert!(said(&output).contains("--cut-off") && !said(&output).contains("detach"), "{}", said(&output));
     server.kill();
-    let output = place.try_cache(&["serve", &place.name, "--attach"]);
-    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    let output = exited(place.try_cache(&["serve", &place.name, "--attach"]), 4);
     assert!(said(&output).contains(&format!("serve {} again", place.name)), "{}", said(&output));
     assert!(!said(&output).contains("detach"), "{}", said(&output));
     drop(mounted);

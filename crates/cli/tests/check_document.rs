@@ -1,6 +1,6 @@
 //! Tests of the document of `plumb check`: its promised keys, and its agreement with outside observers.
 
-use crate::common::{check, document, entries, holds, said, scratch, verdict_ids};
+use crate::common::{check, document, entries, exited, holds, said, scratch, verdict_ids};
 use serde_json::Value;
 
 /// Returns the flush requests of all devices, from /proc/diskstats.
@@ -76,8 +76,7 @@ fn memory_is_called_memory() {
         return plumb_testkit::skip("there is no tmpfs at /dev/shm");
     };
     let run = scratch();
-    let output = check(place.path(), run.path()).output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let output = exited(check(place.path(), run.path()).output().unwrap(), 1);
     let document = document(&output);
     assert!(verdict_ids(&document).contains(&"memory"), "{:?}", verdict_ids(&document));
     assert!(document["io"][0]["storage"].is_null());

@@ -9,7 +9,7 @@ use std::process::Output;
 
 use rustix::fs::{FileType, Mode};
 
-use crate::common::{can_mount, document, entries, in_own_mounts, own_words, plumb, said, scratch};
+use crate::common::{can_mount, document, entries, exited, in_own_mounts, own_words, plumb, said, scratch};
 
 /// Returns stderr without progress lines.
 fn stderr(output: &Output) -> String {
@@ -33,8 +33,7 @@ fn what_has_no_write_path_or_no_name_in_text_is_refused_for_that_reason() {
     let pipe = here.path().join("pipe");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
     let refused = |command: &str, target: &Path, from: &Path| {
-        let output = plumb().arg(command).arg(target).current_dir(from).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        let output = exited(plumb().arg(command).arg(target).current_dir(from).output().unwrap(), 2);
         stderr(&output)
     };
     let survey = refused("survey", &pipe, here.path());
@@ -81,8 +80,7 @@ fn a_raw_disk_is_refused() {
     else {
         return plumb_testkit::skip("there is no block device in /dev");
     };
-    let output = plumb().arg("check").arg(&device).output().unwrap();
-    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    let output = exited(plumb().arg("check").arg(&device).output().unwrap(), 4);
     assert!(stderr(&output).contains("block device"), "{}", said(&output));
 }
 
@@ -186,6 +184,5 @@ fn what_is_to_be_written_to_a_read_only_place_is_refused() {
          truncate -s 1M ro/old; mount -o remount,ro ro; {}",
         commands.iter().map(each).collect::<String>()
     );
-    let output = in_own_mounts(&script, place.path());
-    assert!(output.status.success(), "{}", said(&output));
+    exited(in_own_mounts(&script, place.path()), 0);
 }

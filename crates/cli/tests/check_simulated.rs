@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use crate::common::{document, holds, plumb, said, scratch, verdict_ids};
+use crate::common::{document, exited, holds, plumb, said, scratch, verdict_ids};
 use crate::drive_support::Server;
 use serde_json::Value;
 
@@ -32,8 +32,7 @@ fn assert_refused(output: &Output, code: i32, word: &str) {
 #[test]
 fn a_simulated_drive_is_checked_and_the_same_seed_gives_the_same_figures() {
     let run = || {
-        let output = check("sim:sas-15k?seed=3");
-        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        let output = exited(check("sim:sas-15k?seed=3"), 0);
         document(&output)
     };
     let (one, other) = (run(), run());
@@ -58,8 +57,7 @@ fn a_simulated_drive_is_checked_and_the_same_seed_gives_the_same_figures() {
 #[test]
 fn a_cache_over_simulated_drives_is_checked_as_they_are() {
     let run = || {
-        let output = check("cache:backing=sim:nearline-4tb,log=sim:plp-nvme-ssd,size=256MiB");
-        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        let output = exited(check("cache:backing=sim:nearline-4tb,log=sim:plp-nvme-ssd,size=256MiB"), 0);
         document(&output)
     };
     let (one, other) = (run(), run());
@@ -87,8 +85,7 @@ fn a_driver_that_drops_flushes_is_a_finding() {
     let text = include_str!("../../sim/models/ata-40gb.toml")
         .replace("[behaviour]", "[behaviour]\ndriver_drops_flush = true");
     std::fs::write(&model, text).unwrap();
-    let output = check(&format!("sim:{}", model.display()));
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let output = exited(check(&format!("sim:{}", model.display())), 1);
     let found = document(&output);
     assert!(verdict_ids(&found).contains(&"flush-dropped"), "{found:#}");
 }
@@ -107,8 +104,7 @@ fn the_way_to_a_simulated_drive_is_what_it_reports() {
         ("sim:consumer-nvme-ssd", None, "volatile"),
         ("sim:plp-nvme-ssd", Some("sim:plp-nvme-ssd"), "none"),
     ] {
-        let output = survey(target, &[]);
-        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        let output = exited(survey(target, &[]), 0);
         let path = &document(&output)["paths"][0];
         assert_eq!(path["target"], target);
         assert_eq!(path["layers"][1]["kind"], "simulated-drive");
@@ -126,8 +122,7 @@ fn an_export_is_looked_at_and_never_written_by_a_check() {
     let socket = place.path().join("nbd");
     let server = Server::start(&["consumer-nvme-ssd", "--size", "32M", "--nbd", socket.to_str().unwrap()]);
     let uri = format!("nbd+unix:///?socket={}", socket.display());
-    let output = survey(&uri, &[]);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let output = exited(survey(&uri, &[]), 0);
     let path = &document(&output)["paths"][0];
     assert_eq!(path["layers"][1]["kind"], "nbd");
     assert_eq!(path["layers"][1]["cache"], "volatile");
@@ -163,8 +158,7 @@ fn a_drive_that_honours_one_of_flush_and_fua_is_found() {
         ("sim:consumer-nvme-ssd?behaviour.ignores_fua=true", "only flushes are honoured"),
         ("sim:he8-media-cache?behaviour.ignores_flush=always", "only FUA is honoured"),
     ] {
-        let output = check(target);
-        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        let output = exited(check(target), 1);
         let found = document(&output);
         let verdicts = found["verdicts"].as_array().unwrap();
         let verdict = verdicts.iter().find(|verdict| verdict["id"] == "one-of-flush-and-fua").unwrap();

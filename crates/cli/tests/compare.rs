@@ -4,7 +4,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::Command;
 
-use crate::common::{document, holds, plumb, said};
+use crate::common::{document, exited, holds, plumb, said, valid_document};
 use crate::load_support::{Place, start};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -18,8 +18,7 @@ fn compared(place: &Place, typed: &str) -> (Value, Option<i32>) {
     command.args(typed.split('|').map(str::trim)).current_dir(place.here.path());
     let output = command.output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{typed}: {}", said(&output));
-    let document = document(&output);
-    holds(SCHEMA, &document);
+    let document = valid_document(SCHEMA, &output);
     (document, output.status.code())
 }
 
@@ -198,8 +197,7 @@ fn whole_rounds_are_kept_when_it_is_interrupted() {
     let output = child.wait_with_output().unwrap();
     reader.join().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", said(&output));
-    let document = document(&output);
-    holds(SCHEMA, &document);
+    let document = valid_document(SCHEMA, &output);
     assert_eq!(document["complete"], false);
     assert!(number(&document, "/blocks") >= 3.0, "{document:#}");
     let kept = std::fs::read(place.run_directory().join("result.json")).unwrap();
@@ -240,8 +238,7 @@ fn rounds_are_judged_where_a_file_cannot_be_removed_in_the_end() {
     let output = child.wait_with_output().unwrap();
     let last = reader.join().unwrap();
     assert_eq!(output.status.code(), Some(5), "{} {last:?}", said(&output));
-    let document = document(&output);
-    holds(SCHEMA, &document);
+    let document = valid_document(SCHEMA, &output);
     assert!(number(&document, "/blocks") >= 8.0 && document["outcome"].is_string(), "{document:#}");
     assert_eq!((&document["complete"], &document["failed"]), (&false.into(), &true.into()));
     assert!(document["incomplete_because"].as_str().unwrap().contains("remove"), "{document:#}");
@@ -265,8 +262,7 @@ fn a_count_ends_no_block_and_dsync_has_the_figure_of_a_durable_write() {
 #[test]
 fn a_figure_that_a_level_lacks_is_refused_after_practice() {
     let typed = "compare|--a|--depth 1|--b|--depth 2|sim:sas-15k|--random|--duration|400ms|--budget|1h|--no-record|--figure|sync-p99";
-    let output = plumb().args(typed.split('|')).output().unwrap();
-    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    let output = exited(plumb().args(typed.split('|')).output().unwrap(), 3);
     assert!(said(&output).contains("level --depth 1 has no sync-p99"), "{}", said(&output));
 }
 
@@ -425,8 +421,8 @@ fn a_cache_before_a_file_goes_at_the_end_and_after_a_kill_by_the_next_command() 
     let reading = here(&place).arg("explain").output().unwrap();
     let told = String::from_utf8_lossy(&reading.stderr).into_owned();
     assert!(told.contains("left the cache compare-") && told.contains("`plumb restore`"), "{told}");
-    let listed = document(&here(&place).args(["restore", "--dry-run", "--json"]).output().unwrap());
-    holds("restore", &listed);
+    let listed =
+        valid_document("restore", &here(&place).args(["restore", "--dry-run", "--json"]).output().unwrap());
     let settings = |listed: &Value| -> Vec<Value> {
         let all = listed["left"].as_array().unwrap().iter();
         all.filter(|left| left["kind"] == "setting").map(|left| left["outcome"].clone()).collect()

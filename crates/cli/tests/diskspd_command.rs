@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use crate::common::{can_mount, document, entries, holds, in_own_mounts, said};
+use crate::common::{can_mount, entries, exited, holds, in_own_mounts, said, valid_document};
 use crate::load_support::{Place, Zram, stderr};
 use serde_json::Value;
 
@@ -35,8 +35,7 @@ fn assert_is_xml(text: &str) {
 #[test]
 fn text_has_the_tables_that_parsers_look_for() {
     let place = Place::new();
-    let output = place.run("diskspd -c4M -b4k -r -w30 -o4 -t2 -W0 -d1 -L -D f");
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let output = exited(place.run("diskspd -c4M -b4k -r -w30 -o4 -t2 -W0 -d1 -L -D f"), 0);
     let text = String::from_utf8(output.stdout).unwrap();
     let parts = [
         "Command Line:",
@@ -65,8 +64,7 @@ fn text_has_the_tables_that_parsers_look_for() {
 #[test]
 fn xml_is_xml_and_alone_on_stdout() {
     let place = Place::new();
-    let output = place.run("diskspd -c4M -b4k -r -w30 -W0 -d1 -L -D -Rxml f");
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let output = exited(place.run("diskspd -c4M -b4k -r -w30 -W0 -d1 -L -D -Rxml f"), 0);
     let text = String::from_utf8(output.stdout).unwrap();
     assert_is_xml(&text);
     for element in
@@ -86,33 +84,28 @@ fn of_two_result_formats_the_last_counts_so_that_a_parser_reads_it() {
 #[test]
 fn json_is_one_document_and_nothing_else() {
     let place = Place::new();
-    let output = place.run("diskspd -c4M -n --json -b4k -w20 -W0 -d1 -Rxml -Zr f");
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    let document = document(&output);
-    holds("load", &document);
+    let output = exited(place.run("diskspd -c4M -n --json -b4k -w20 -W0 -d1 -Rxml -Zr f"), 0);
+    let document = valid_document("load", &output);
     assert_eq!(document["targets"][0]["application"]["io_bytes_mean"], 4096.0);
 }
 
 #[test]
 fn a_profile_is_printed_without_a_run_and_runs_when_given() {
     let place = Place::new();
-    let printed = place.run("diskspd -c4M -n -b8k -r -w40 -W0 -d1 -t2 -Rpxml f");
-    assert_eq!(printed.status.code(), Some(0), "{}", said(&printed));
+    let printed = exited(place.run("diskspd -c4M -n -b8k -r -w40 -W0 -d1 -t2 -Rpxml f"), 0);
     assert_is_xml(&String::from_utf8_lossy(&printed.stdout));
     assert_eq!(entries(place.here.path()), Vec::<String>::new(), "it was run");
     std::fs::write(place.path("p.xml"), &printed.stdout).unwrap();
     let from_file = place.json("diskspd -Xp.xml -Rtext", 0);
     assert_eq!(from_file["targets"][0]["application"]["io_bytes_mean"], 8192.0);
     assert_eq!(from_file["spans"][0]["jobs"][0]["threads"], 2);
-    let both = place.run("diskspd -Xp.xml -b4k");
-    assert_eq!(both.status.code(), Some(2), "{}", said(&both));
+    exited(place.run("diskspd -Xp.xml -b4k"), 2);
 }
 
 #[test]
 fn notes_are_left_out_where_no_terminal_is() {
     let place = Place::new();
-    let output = place.run("diskspd -c4M -b4k -W0 -d1 -x -Zr f");
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let output = exited(place.run("diskspd -c4M -b4k -W0 -d1 -x -Zr f"), 0);
     assert_eq!(stderr(&output), "");
     for named in ["-x (", "-Z ("] {
         assert!(!String::from_utf8_lossy(&output.stdout).contains(named));
@@ -128,20 +121,17 @@ fn c_makes_a_file_of_its_own_that_size_and_leaves_others_alone() {
         assert_eq!(std::fs::metadata(place.path("f")).unwrap().len(), size, "{typed}");
     }
     let foreign = place.foreign("g", 5000);
-    let output = place.run("diskspd -c2M -b4k -w50 -W0 -d1 g");
-    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    let output = exited(place.run("diskspd -c2M -b4k -w50 -W0 -d1 g"), 4);
     assert!(stderr(&output).contains("g: ") && stderr(&output).contains("--overwrite"), "{}", said(&output));
     assert_eq!(std::fs::read(place.path("g")).unwrap(), foreign);
-    let output = place.run("diskspd --overwrite -c2M -b4k -w50 -W0 -d1 g");
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    exited(place.run("diskspd --overwrite -c2M -b4k -w50 -W0 -d1 g"), 0);
     assert_eq!(std::fs::metadata(place.path("g")).unwrap().len(), 2 << 20);
 }
 
 #[test]
 fn dots_come_on_stdout_for_every_so_many_operations_also_into_a_file() {
     let place = Place::new();
-    let output = place.run("diskspd -c4M -b4k -W0 -d1 -P100 -n f");
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let output = exited(place.run("diskspd -c4M -b4k -W0 -d1 -P100 -n f"), 0);
     assert_eq!(stderr(&output), "");
     let text = String::from_utf8(output.stdout).unwrap();
     let (dots, results) = text.split_once('\n').unwrap();
@@ -157,8 +147,7 @@ fn dots_come_on_stdout_for_every_so_many_operations_also_into_a_file() {
 #[test]
 fn in_no_time_nothing_is_measured_and_the_run_is_done() {
     let place = Place::new();
-    let output = place.run("diskspd -c1M -b4k -w100 -Zr -W1 -d0 f");
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let output = exited(place.run("diskspd -c1M -b4k -w100 -Zr -W1 -d0 f"), 0);
     assert_eq!(stderr(&output), "");
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("No results are displayed") && !text.contains("Storage:"), "{text}");
@@ -181,8 +170,7 @@ fn what_is_written_does_not_compress_and_neighbours_share_no_bytes() {
     let place = Place::new();
     for typed in ["diskspd -c8M -Z20M -b4k -w100 -W0 -d1", "diskspd -c8M -Zr -b4k -w100 -W0 -d1"] {
         let name = typed.split_whitespace().nth(2).unwrap().trim_start_matches('-');
-        let output = place.run(&format!("{typed} {name}"));
-        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        exited(place.run(&format!("{typed} {name}")), 0);
         let Some(ratio) = compressed(&place.path(name)) else { return };
         assert!(ratio > 0.95, "{typed}: {ratio}");
         let written = std::fs::read(place.path(name)).unwrap();
@@ -234,8 +222,7 @@ fn rows_on_a_disk_of_our_own(rows: &str) -> Option<Place> {
          || test $? = 1; }}; {rows}",
         disk.path
     );
-    let output = in_own_mounts(&script, place.here.path());
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    exited(in_own_mounts(&script, place.here.path()), 0);
     Some(place)
 }
 

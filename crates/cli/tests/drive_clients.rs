@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-use crate::common::{has_run, said};
+use crate::common::{exited, has_run, said};
 use crate::drive_support::{Server, has};
 
 /// Client that stays connected until it is told to write and to report the result.
@@ -62,8 +62,7 @@ fn clients_are_named_and_keep_their_drive() {
     let remote = Client::connect(uris[1].as_str().unwrap());
     let pid = local.0.id();
     assert_eq!(server.order("status", &[])["nbd_clients"], 2);
-    let refused = server.try_order("detach", &[]);
-    assert_eq!(refused.status.code(), Some(4), "{}", said(&refused));
+    let refused = exited(server.try_order("detach", &[]), 4);
     let text = said(&refused);
     for word in [&format!("process {pid} (qemu-io)"), "127.0.0.1:", "--cut-off"] {
         assert!(text.contains(word), "{word} is not in {text}");
@@ -114,8 +113,7 @@ fn a_drive_without_power_is_not_waited_for_and_answers_again_with_it() {
     let socket = directory.path().join("nbd");
     let server = serve(&socket, &[]);
     server.order("cut", &[]);
-    let output = load(&socket, &[]);
-    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    let output = exited(load(&socket, &[]), 5);
     assert!(said(&output).contains("is off: `plumb drive power-on"), "{}", said(&output));
     server.order("power-on", &[]);
     let output = load(&socket, &[]);

@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use crate::common::{document, holds, plumb, said};
+use crate::common::{document, exited, holds, plumb, said, valid_document};
 use crate::drive_support::Server;
 
 fn drive(arguments: &[&str]) -> Output {
@@ -11,20 +11,18 @@ fn drive(arguments: &[&str]) -> Output {
 
 #[test]
 fn models_are_listed_and_shown_as_documents() {
-    let list = document(&drive(&["list", "--json"]));
-    holds("drive-list", &list);
+    let list = valid_document("drive-list", &drive(&["list", "--json"]));
     let models = list["models"].as_array().unwrap();
     assert!(models.len() >= 10, "{list}");
     for model in models {
-        let shown = document(&drive(&["show", model["name"].as_str().unwrap(), "--json"]));
-        holds("drive-model", &shown);
+        let shown =
+            valid_document("drive-model", &drive(&["show", model["name"].as_str().unwrap(), "--json"]));
         assert_eq!(shown["kind"], model["kind"]);
         for parameter in shown["parameters"].as_array().unwrap() {
             assert!(parameter["source"].is_string(), "a shipped figure without a source: {parameter}");
         }
     }
-    let with_figures = document(&drive(&["show", "null", "--figures", "--json"]));
-    holds("drive-model", &with_figures);
+    let with_figures = valid_document("drive-model", &drive(&["show", "null", "--figures", "--json"]));
     assert!(with_figures["figures"].is_array(), "{with_figures}");
 }
 
@@ -92,7 +90,6 @@ fn what_a_model_file_says_steers_no_terminal() {
         .collect();
     let path = directory.path().join("evil.toml");
     std::fs::write(&path, evil).unwrap();
-    let output = drive(&["show", path.to_str().unwrap()]);
-    assert!(output.status.success(), "{}", said(&output));
+    let output = exited(drive(&["show", path.to_str().unwrap()]), 0);
     assert!(!output.stdout.contains(&0x1b), "{}", said(&output));
 }

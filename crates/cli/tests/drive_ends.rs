@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{bounded, plumb, said};
+use crate::common::{bounded, exited, plumb, said};
 use crate::drive_support;
 use crate::drive_support::{Kind, MountedFileSystem, Server, cannot_attach};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
@@ -134,8 +134,7 @@ fn detaching_a_drive_whose_medium_is_full_fails() {
     let run = tempfile::tempdir().unwrap();
     let filled = plumb().args(fill).arg(run.path().join("run")).output().unwrap();
     assert!(said(&filled).contains("No space left"), "{}", said(&filled));
-    let detached = server.try_order("detach", &[]);
-    assert_eq!(detached.status.code(), Some(5), "{}", said(&detached));
+    let detached = exited(server.try_order("detach", &[]), 5);
     assert!(said(&detached).contains("No space left"), "{}", said(&detached));
     let (code, _) = server.wait();
     assert_eq!(code, Some(5));
@@ -154,16 +153,14 @@ fn a_serve_that_fails_hides_no_crashed_drive() {
     let mounted = MountedFileSystem::new(Kind::Ext4, &device, place.path()).unwrap();
     let name = server.kill();
     let again = ["drive", "serve", "memory", "--size=16M", "--attach", "--name", &name];
-    let refused = bounded(env!("CARGO_BIN_EXE_plumb")).args(again).output().unwrap();
-    assert_eq!(refused.status.code(), Some(4), "{}", said(&refused));
+    let refused = exited(bounded(env!("CARGO_BIN_EXE_plumb")).args(again).output().unwrap(), 4);
     let text = said(&refused);
     assert!(text.contains("is gone") && text.contains(place.path().to_str().unwrap()), "{text}");
     // Works even without the socket.
     for _ in 0..2 {
         let status = plumb().args(["drive", "status"]).output().unwrap();
         assert!(said(&status).contains(&format!("served `{name}` is gone")), "{}", said(&status));
-        let kept = plumb().args(["drive", "detach", &name]).output().unwrap();
-        assert_eq!(kept.status.code(), Some(4), "{}", said(&kept));
+        let kept = exited(plumb().args(["drive", "detach", &name]).output().unwrap(), 4);
         assert!(said(&kept).contains(place.path().to_str().unwrap()), "{}", said(&kept));
         fs::remove_file(Path::new("/run/plumb").join(format!("{name}.control"))).unwrap_or_default();
     }
@@ -172,8 +169,7 @@ fn a_serve_that_fails_hides_no_crashed_drive() {
     // Any device that is being attached removes unused leftovers, possibly this one's.
     assert!(matches!(cleared.status.code(), Some(0 | 2)), "{}", said(&cleared));
     assert!(!is_left(&name));
-    let unknown = plumb().args(["drive", "detach", &name]).output().unwrap();
-    assert_eq!(unknown.status.code(), Some(2), "{}", said(&unknown));
+    exited(plumb().args(["drive", "detach", &name]).output().unwrap(), 2);
 }
 
 /// Returns true if anything is left of the attachment `name`.

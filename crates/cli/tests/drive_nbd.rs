@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::common;
-use crate::common::{PYTHON, bounded, said};
+use crate::common::{PYTHON, bounded, exited, said};
 use crate::drive_support::Server;
 
 fn has_libnbd() -> bool {
@@ -156,12 +156,10 @@ fn a_killed_server_is_a_power_cut_and_its_backing_file_has_what_was_flushed() {
             .all(|block| block.iter().all(|byte| b"fu".contains(byte) && *byte == block[0]))
     );
     // The next server can use the name and the socket, and finds the durable data.
-    let gone = common::plumb().args(["drive", "status", &name]).output().unwrap();
-    assert_eq!(gone.status.code(), Some(5), "{}", said(&gone));
+    exited(common::plumb().args(["drive", "status", &name]).output().unwrap(), 5);
     let cleared = common::plumb().args(["drive", "detach", &name, "--json"]).output().unwrap();
     assert_eq!(common::document(&cleared)["gone"], true);
-    let unknown = common::plumb().args(["drive", "status", &name]).output().unwrap();
-    assert_eq!(unknown.status.code(), Some(2), "{}", said(&unknown));
+    exited(common::plumb().args(["drive", "status", &name]).output().unwrap(), 2);
     let again = Server::start(&arguments);
     nbd(&socket, &again, "assert h.pread(61440, 4096) == b'f' * 61440\n");
     again.detach();

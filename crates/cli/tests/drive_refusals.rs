@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Output;
 
 use crate::common;
-use crate::common::{bounded, plumb, said};
+use crate::common::{bounded, exited, plumb, said};
 use crate::drive_support;
 use crate::drive_support::{Kind, LoopBinding, MountedFileSystem, Server, cannot_attach};
 
@@ -214,8 +214,7 @@ fn a_name_and_a_backing_file_are_one_drives() {
     refused(&["cut", &server.name, "--between", "foo..bar"], 2, "foo..bar");
     refused(&["fault", &server.name, "bogus"], 2, "bogus");
     server.order("cut", &[]);
-    let again = server.try_order("cut", &[]);
-    assert_eq!(again.status.code(), Some(4), "{}", said(&again));
+    exited(server.try_order("cut", &[]), 4);
     assert_eq!(server.order("power-on", &[])["power"], true);
     assert_eq!(server.order("fault", &["write:eio:nth=3"])["faults"][0], "write:eio:nth=3");
     server.detach();
@@ -263,8 +262,7 @@ fn a_mounted_drive_is_not_detached_and_the_mount_is_named() {
     Kind::Ext4.make(server.device());
     let place = tempfile::tempdir().unwrap();
     let mounted = MountedFileSystem::new(Kind::Ext4, server.device(), place.path()).unwrap();
-    let refused = server.try_order("detach", &[]);
-    assert_eq!(refused.status.code(), Some(4), "{}", said(&refused));
+    let refused = exited(server.try_order("detach", &[]), 4);
     assert!(said(&refused).contains(place.path().to_str().unwrap()), "{}", said(&refused));
     fs::write(place.path().join("still"), "here").unwrap();
     drop(mounted);

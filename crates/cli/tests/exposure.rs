@@ -10,7 +10,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::cache_cuts::{POSTGRES, POSTGRES_BEGIN, POSTGRES_SERVER, without_postgres};
-use crate::common::{can_mount, document, holds, in_own_mounts, plumb, said, scratch};
+use crate::common::{can_mount, exited, holds, in_own_mounts, plumb, said, scratch, valid_document};
 use crate::drive_cuts::{Chance, from_environment};
 use crate::drive_support::{Server, cannot_attach};
 
@@ -188,16 +188,14 @@ fn what_a_simulated_drive_holds_is_said_exactly() {
     let server = Server::start(&["consumer-nvme-ssd?flash.destage_after=1000s", "--size", "16M", "--attach"]);
     let survey = || {
         let output = plumb().args(["survey", "--now", "--json", server.device()]).output().unwrap();
-        let survey = document(&output);
-        holds("survey", &survey);
+        let survey = valid_document("survey", &output);
         let parts = survey["paths"][0]["exposure"]["parts"].as_array().unwrap().clone();
         parts.into_iter().find(|part| part["layer"].as_str().unwrap().starts_with("plumb drive")).unwrap()
     };
     assert_eq!(survey()["bytes_max"], 0);
     let direct = ["if=/dev/urandom", "bs=64k", "count=8", "oflag=direct", "status=none"];
     let mut dd = std::process::Command::new("dd");
-    let written = dd.args(direct).arg(format!("of={}", server.device())).output().unwrap();
-    assert!(written.status.success(), "{}", said(&written));
+    exited(dd.args(direct).arg(format!("of={}", server.device())).output().unwrap(), 0);
     let said = survey();
     assert_eq!(said["bytes_max"], server.order("status", &[])["dirty_bytes"], "{said}");
     let most = said["bytes_max"].as_u64().unwrap();
@@ -220,8 +218,7 @@ fn an_observation_bounds_what_was_at_risk_and_has_metrics() {
     if observed.status.code() == Some(2) {
         return plumb_testkit::skip("no block device is beneath the directory");
     }
-    let observation = document(&observed);
-    holds("observation", &observation);
+    let observation = valid_document("observation", &observed);
     let exposure = &observation["exposures"][0];
     assert!(exposure["readings"].as_u64().unwrap() >= 1, "{exposure}");
     assert!(exposure["bytes_max_peak"].as_u64() >= exposure["now"]["bytes_max"].as_u64(), "{exposure}");
@@ -235,8 +232,7 @@ fn an_observation_bounds_what_was_at_risk_and_has_metrics() {
 #[test]
 fn a_recording_has_no_now() {
     let directory = scratch();
-    let refused = plumb().args(["survey", "--now", ".", "--record"]).arg(directory.path()).output().unwrap();
-    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+    exited(plumb().args(["survey", "--now", ".", "--record"]).arg(directory.path()).output().unwrap(), 2);
     let unknown = plumb().args(["survey", "--now", "sim:null"]).output().unwrap();
     assert!(said(&unknown).contains("the kernel does not know sim:null"), "{}", said(&unknown));
 }

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use plumb_testkit::program::fio_is_here;
 use serde_json::Value;
 
-use crate::common::{document, has_run, said};
+use crate::common::{document, exited, has_run, said};
 use crate::load_support::Place;
 
 /// Runs the same words with fio and with plumb, each in a new directory.
@@ -69,8 +69,7 @@ fn a_directory_that_is_not_there_is_refused_as_by_fio() {
     let place = Place::new();
     let theirs = Command::new("fio").args(words.split(' ')).current_dir(place.here.path()).output().unwrap();
     assert!(!theirs.status.success(), "{}", said(&theirs));
-    let ours = place.run(&format!("fio {words}"));
-    assert_eq!(ours.status.code(), Some(2), "{}", said(&ours));
+    let ours = exited(place.run(&format!("fio {words}")), 2);
     assert!(said(&ours).contains("disk is not a directory"), "{}", said(&ours));
     assert!(!place.path("disk").exists());
 }

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::common;
-use crate::common::{entries, has_run, said};
+use crate::common::{entries, exited, has_run, said};
 use crate::load_support::{Place, stderr};
 use serde_json::Value;
 
@@ -19,8 +19,7 @@ fn with_job() -> Place {
 #[test]
 fn json_is_alone_on_stdout_and_counts_what_the_jobs_did() {
     let place = with_job();
-    let output = place.run("fio job.fio --output-format=json");
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let output = exited(place.run("fio job.fio --output-format=json"), 0);
     let document = common::document(&output);
     let jobs = document["jobs"].as_array().unwrap();
     let counts = |job: &Value| ["write", "read", "sync"].map(|part| job[part]["total_ios"].as_u64().unwrap());
@@ -36,8 +35,7 @@ fn json_is_alone_on_stdout_and_counts_what_the_jobs_did() {
 fn a_job_file_may_come_from_standard_input() {
     let place = with_job();
     let job = std::fs::File::open(place.path("job.fio")).unwrap();
-    let output = place.command("fio --output-format=json -").stdin(job).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let output = exited(place.command("fio --output-format=json -").stdin(job).output().unwrap(), 0);
     assert_eq!(common::document(&output)["jobs"].as_array().unwrap().len(), 2);
 }
 
@@ -59,8 +57,7 @@ fn output_goes_whole_to_a_file_and_leaves_stdout_empty() {
         2,
         "a target that is not a file is written to, not replaced"
     );
-    let nowhere = place.run("fio job.fio --output=no/such/o.json");
-    assert_eq!(nowhere.status.code(), Some(2), "{}", said(&nowhere));
+    let nowhere = exited(place.run("fio job.fio --output=no/such/o.json"), 2);
     assert!(stderr(&nowhere).contains("no/such/o.json"), "{}", said(&nowhere));
 }
 
@@ -79,8 +76,7 @@ fn the_usual_text_names_each_job() {
 #[test]
 fn fio_reads_its_own_json_plus() {
     let place = with_job();
-    let output = place.run("fio job.fio --output-format=json+ --output=plus.json");
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    exited(place.run("fio job.fio --output-format=json+ --output=plus.json"), 0);
     let reader = Command::new("fio_jsonplus_clat2csv")
         .args(["plus.json", "clat.csv"])
         .current_dir(place.here.path())

@@ -3,7 +3,7 @@
 
 use std::process::{Command, Output};
 
-use crate::common::{document, entries, has_run, plumb, said, scratch};
+use crate::common::{document, entries, exited, has_run, plumb, said, scratch};
 use crate::load_support::{Place, stderr};
 
 /// Returns a plumb command in the place, with its recordings there.
@@ -63,8 +63,7 @@ fn no_suggestion_leads_to_what_takes_data_away() {
 #[test]
 fn an_option_of_another_command_is_answered_with_that_command() {
     let place = Place::new();
-    let output = tried(&place, "check . --depth 5");
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let output = exited(tried(&place, "check . --depth 5"), 2);
     let text = stderr(&output);
     assert!(text.contains("--depth is an option of `plumb load`"), "{text}");
     assert!(!text.contains("as a value"), "{text}");
@@ -73,8 +72,7 @@ fn an_option_of_another_command_is_answered_with_that_command() {
 #[test]
 fn a_result_that_is_not_there_is_said_to_be_missing() {
     let place = Place::new();
-    let output = tried(&place, "report nope.xml");
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let output = exited(tried(&place, "report nope.xml"), 2);
     let text = stderr(&output);
     assert!(text.contains("nope.xml does not exist") && text.contains("result of DiskSpd or fio"), "{text}");
 }
@@ -101,8 +99,7 @@ fn times_are_typed_alike_in_every_command() {
 #[test]
 fn runs_are_kept_in_one_place_and_the_newest_is_shown() {
     let place = Place::new();
-    let none = here(&place, "report").env("XDG_STATE_HOME", place.here.path()).output().unwrap();
-    assert_eq!(none.status.code(), Some(2), "{}", said(&none));
+    exited(here(&place, "report").env("XDG_STATE_HOME", place.here.path()).output().unwrap(), 2);
     for seed in [11, 12] {
         assert!(has_run(&tried(&place, &format!("load sim:memory --count 10 --seed {seed}"))));
     }
@@ -136,8 +133,7 @@ fn a_recorded_run_is_replaced_only_when_asked_and_no_tree_is_made() {
     assert_eq!(document(&tried(&place, "report --json run"))["seed"], 1);
     assert!(has_run(&tried(&place, &format!("{load} 3 --out run --replace"))));
     assert_eq!(document(&tried(&place, "report --json run"))["seed"], 3);
-    let output = tried(&place, &format!("{load} 4 --out a/b/c"));
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let output = exited(tried(&place, &format!("{load} 4 --out a/b/c")), 2);
     assert!(stderr(&output).contains("a/b"), "{}", said(&output));
     let output = tried(&place, &format!("{load} 5 --no-record --json"));
     assert!(has_run(&output) && document(&output)["run_directory"].is_null(), "{}", said(&output));
@@ -182,23 +178,19 @@ fn a_survey_takes_several_targets() {
         .unwrap();
     let paths = document(&output)["paths"].clone();
     assert_eq!(paths.as_array().unwrap().len(), 3, "{}", said(&output));
-    let output = plumb().args(["survey", "/", "/nowhere/at/all"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    let output = plumb().args(["survey", "--record", "x", "/", "/"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    exited(plumb().args(["survey", "/", "/nowhere/at/all"]).output().unwrap(), 2);
+    exited(plumb().args(["survey", "--record", "x", "/", "/"]).output().unwrap(), 2);
 }
 
 #[test]
 fn every_rule_can_be_asked() {
-    let list = plumb().arg("explain").output().unwrap();
-    assert_eq!(list.status.code(), Some(0), "{}", said(&list));
+    let list = exited(plumb().arg("explain").output().unwrap(), 0);
     for rule in plumb_report::rules::all() {
         assert!(String::from_utf8_lossy(&list.stdout).contains(&rule.id), "{}", rule.id);
         let output = plumb().arg("explain").arg(format!("[{}]", rule.id)).output().unwrap();
         assert!(output.stdout.starts_with(rule.id.as_bytes()), "{}", said(&output));
     }
-    let output = plumb().args(["explain", "page-cahce"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let output = exited(plumb().args(["explain", "page-cahce"]).output().unwrap(), 2);
     assert!(stderr(&output).contains("did you mean page-cache?"), "{}", said(&output));
 }
 
@@ -218,8 +210,7 @@ fn a_report_is_as_long_as_asked() {
 #[test]
 fn the_help_of_a_dialect_lists_our_own_options() {
     for dialect in ["diskspd", "sqlio", "fio"] {
-        let output = plumb().args([dialect, "--help"]).output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        let output = exited(plumb().args([dialect, "--help"]).output().unwrap(), 0);
         let help = String::from_utf8_lossy(&output.stdout).into_owned();
         for option in
             ["--overwrite", "--destroy", "--show-workload", "--out", "--replace", "--no-record", "--json"]

@@ -4,7 +4,7 @@
 
 use std::process::{Command, Output, Stdio};
 
-use crate::common::{document, entries, has_run, holds, plumb, said, scratch};
+use crate::common::{document, entries, exited, has_run, plumb, said, scratch, valid_document};
 use crate::fleet_left::Watch;
 use plumb_testkit::skip;
 use plumb_testkit::sshd::Sshds;
@@ -39,9 +39,7 @@ pub(crate) const SHELL: &str = "exec sh -c \"$1\"";
 fn answered(mut fleet: Command) -> Value {
     let output = fleet.output().unwrap();
     assert!(has_run(&output), "{}", said(&output));
-    let document = document(&output);
-    holds(SCHEMA, &document);
-    document
+    valid_document(SCHEMA, &output)
 }
 
 pub(crate) fn answered_any(fleet: &mut Command) -> Value {
@@ -163,8 +161,7 @@ fn whatever_happens_to_hosts_is_told_and_the_others_go_on() {
     std::fs::write(place.path().join("foreign.dat"), [1; 65536]).unwrap();
     load.env("PLUMB", PLUMB).current_dir(place.path());
     let output = load.output().unwrap();
-    let document = document(&output);
-    holds(SCHEMA, &document);
+    let document = valid_document(SCHEMA, &output);
     assert_eq!(document["partial"], json!(true));
     let because = |name: &str| host(&document, name)["because"].as_str().unwrap_or_default().to_owned();
     assert!(
@@ -236,15 +233,13 @@ fn names_stay_names_and_commands_answer_with_their_documents() {
     }
     assert!(!place.path().join("started").exists());
     for (hosts, expected) in [("-oProxyCommand=x", "begins with a dash"), ("a,a", "named twice")] {
-        let output = fleet("survey", hosts, SHELL).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        let output = exited(fleet("survey", hosts, SHELL).output().unwrap(), 2);
         assert!(String::from_utf8_lossy(&output.stderr).contains(expected), "{}", said(&output));
     }
     // Without the host's name, all hosts would be the same.
     let mut nameless = plumb();
     nameless.args(["fleet", "survey", "--hosts", "a,b", "--launcher", "sh -c", "--no-record"]);
-    let output = nameless.output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let output = exited(nameless.output().unwrap(), 2);
     assert!(String::from_utf8_lossy(&output.stderr).contains("put {host} where"), "{}", said(&output));
     for scale in ["2,1", "1,1"] {
         let output = fleet("load", "a,b", SHELL).args(["sim:memory", "--scale", scale]).output().unwrap();
@@ -252,16 +247,14 @@ fn names_stay_names_and_commands_answer_with_their_documents() {
         assert!(said(&output).contains("increasing numbers of hosts, such as 1,2,4,8"), "{}", said(&output));
     }
     for word in ["-q", "--no-record", "--out=d", "--forks"] {
-        let output = fleet("check", "a", SHELL).args([".", word]).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        let output = exited(fleet("check", "a", SHELL).args([".", word]).output().unwrap(), 2);
         assert!(
             said(&output).contains(&format!("{word} is an option of `plumb fleet`")),
             "{}",
             said(&output)
         );
     }
-    let output = fleet("load", "a", SHELL).args(["x", "--write", "200"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    exited(fleet("load", "a", SHELL).args(["x", "--write", "200"]).output().unwrap(), 2);
 }
 
 #[test]
@@ -279,8 +272,7 @@ fn a_load_is_printed_in_the_format_that_was_asked_for_or_not_begun() {
         String::from_utf8_lossy(&printed.stdout).contains("plumb_fleet_duration_seconds_bucket{operation=")
     );
     for format in ["fio", "xml"] {
-        let refused = load(format);
-        assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+        let refused = exited(load(format), 2);
         assert!(said(&refused).contains("expected text, html, markdown, json, csv"), "{}", said(&refused));
     }
 }
@@ -306,8 +298,7 @@ fn what_each_host_answers_for_itself_is_printed_in_any_format_too() {
             assert!(has_run(&output) && text.contains(expected), "{command} {format}: {}", said(&output));
         }
     }
-    let refused = printed("survey", "fio", &["."]);
-    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+    exited(printed("survey", "fio", &["."]), 2);
 }
 
 #[test]
@@ -342,8 +333,7 @@ fn a_place_that_is_taken_is_refused_before_anything_is_started() {
     std::fs::write(place.path().join("kept"), "mine").unwrap();
     let mut survey = fleet("survey", "a", "touch started; exec sh -c \"$1\"");
     survey.arg("--out").arg(place.path()).args(["--", "."]).current_dir(place.path());
-    let output = survey.output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    exited(survey.output().unwrap(), 2);
     assert_eq!(entries(place.path()), ["kept"]);
 }
 
@@ -399,11 +389,7 @@ fn hosts_are_reached_by_ssh_and_an_unknown_key_is_refused() {
     let Some(sshds) = Sshds::start(place.path(), 4, true) else { return skip("no sshd here") };
     let launcher = format!("ssh -F {} {{host}}", sshds.config);
     let mut load = plumb();
-    load.args([
-        "fleet",
-        "load",
-        "--hosts",
-        "127.0.1.[1-4]",
+    load.args(["fleet", "load", "--hosts", "127.0.1.[1-4]"]).args([
         "--launcher",
         &launcher,
         "--remote-plumb",
@@ -445,8 +431,7 @@ fn levels_are_compared_on_all_hosts_at_once() {
     compare.args("--factor policy=on,off sim:he8-media-cache --random --write 100 --sync-every 1".split(' '));
     compare.args(["--duration", "300ms", "--no-record"]);
     let output = compare.output().unwrap();
-    let document = document(&output);
-    holds("compare", &document);
+    let document = valid_document("compare", &output);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert_eq!(
         (&document["outcome"], &document["blocks"]),

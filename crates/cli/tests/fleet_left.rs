@@ -8,26 +8,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
 use serde_json::json;
 
-use crate::common::{document, entries, holds, plumb, said, scratch};
+use crate::common::{entries, plumb, said, scratch, valid_document};
 use crate::fleet::{SCHEMA, SHELL, answered_any, fleet, host};
 
 #[test]
 fn a_program_is_pushed_and_taken_away_again() {
     let place = scratch();
     let mut survey = plumb();
-    survey.args([
-        "fleet",
-        "survey",
-        "--hosts",
-        "a",
-        "--launcher",
-        "sh -c",
-        "--push",
-        "--json",
-        "--no-record",
-        "--",
-        ".",
-    ]);
+    survey.args(["fleet", "survey", "--hosts", "a", "--launcher", "sh -c"]);
+    survey.args(["--push", "--json", "--no-record", "--", "."]);
     let document = answered_any(survey.env("TMPDIR", place.path()));
     assert_eq!(host(&document, "a")["ok"], json!(true), "{document:#}");
     assert_eq!(entries(place.path()), [""; 0]);
@@ -122,8 +111,7 @@ fn hosts_whose_controller_is_killed_end_and_what_came_so_far_is_kept() {
     load.wait().unwrap();
     watch.until(&[]);
     let shown = plumb().args(["report", "--json"]).arg(run.path()).output().unwrap();
-    let document = document(&shown);
-    holds(SCHEMA, &document);
+    let document = valid_document(SCHEMA, &shown);
     assert_eq!((shown.status.code(), &document["partial"]), (Some(3), &json!(true)), "{}", said(&shown));
     assert!(document["unfinished"]["write"]["ios"].as_u64().unwrap() > 0, "{document:#}");
     assert_eq!(host(&document, "a")["because"], "its result did not arrive");

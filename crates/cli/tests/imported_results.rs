@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::common::{document, holds, plumb, said, verdict_ids};
+use crate::common::{document, holds, plumb, said, valid_document, verdict_ids};
 use crate::load_support::Place;
 
 /// Runs a command line, and saves its output in a file.
@@ -15,8 +15,7 @@ fn printed(place: &Place, typed: &str, file: &str) {
 
 fn imported(place: &Place, file: &str) -> Value {
     let output = plumb().args(["report", file, "--json"]).current_dir(place.here.path()).output().unwrap();
-    let document = document(&output);
-    holds("load", &document);
+    let document = valid_document("load", &output);
     assert!(document["imported_from"].as_str().unwrap().starts_with(file), "{document:#}");
     document
 }

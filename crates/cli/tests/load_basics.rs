@@ -1,6 +1,6 @@
 //! Tests of `plumb load`: the effect of each word, the file of words, seeds, and the document.
 
-use crate::common::{document, entries, holds, plumb, said};
+use crate::common::{document, entries, exited, plumb, said, valid_document};
 use crate::load_support::{Place, stderr};
 use serde_json::Value;
 
@@ -9,8 +9,7 @@ fn the_document_is_all_that_stdout_has_and_the_recording_says_the_same() {
     let place = Place::new();
     let output = place.run("load --json f --size 4M --write 50 --count 400 --sync-every 10 --seed 3");
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    let document = document(&output);
-    holds("load", &document);
+    let document = valid_document("load", &output);
     assert_eq!((&document["schema"], &document["complete"]), (&"plumb/load/1".into(), &true.into()));
     let target = &document["targets"][0];
     assert_eq!(target["application"]["operations"], 400);
@@ -253,8 +252,7 @@ fn verification_reads_back_all_that_was_written() {
 #[test]
 fn the_terminal_report_names_application_and_storage() {
     let place = Place::new();
-    let output = place.run("load -v f --size 4M --write 100 --count 100 --sync-every 1");
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let output = exited(place.run("load -v f --size 4M --write 100 --count 100 --sync-every 1"), 0);
     let text = String::from_utf8(output.stdout).unwrap();
     for word in ["application", "storage", "flushes", "report.html"] {
         assert!(text.contains(word), "{word}: {text}");

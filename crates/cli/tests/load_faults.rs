@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Read as _;
 use std::process::{Command, Output, Stdio};
 
-use crate::common::{can_mount, document, entries, holds, in_own_mounts, plumb, said};
+use crate::common::{can_mount, entries, exited, in_own_mounts, plumb, said, valid_document};
 use crate::load_support::{LoopDevice, Place, start, stderr, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -27,8 +27,7 @@ fn a_signal_ends_it_and_keeps_what_was_measured() {
         let typed = format!("load --json f --size 4M --write 50 --duration 600s {words}");
         let output = interrupted(&place, &typed, "measuring", signal);
         assert_eq!(output.status.code(), Some(3), "{words}: {}", said(&output));
-        let document = document(&output);
-        holds("load", &document);
+        let document = valid_document("load", &output);
         assert_eq!((&document["complete"], &document["failed"]), (&false.into(), &false.into()), "{words}");
         assert_eq!(document["incomplete_because"], "interrupted by a signal", "{words}");
         let again = plumb().args(["report", "--json"]).arg(place.run_directory()).output().unwrap();
@@ -124,8 +123,7 @@ fn no_room_for_the_file_is_said_and_nothing_stays() {
     }
     let script = "mount -t tmpfs -o size=2M none $place; cd $place; code=0; $plumb load f --size 8M --write 100 \
                   --cached --count 10 --out $place/run || code=$?; ls -A $place; exit $code";
-    let output = in_own_mounts(script, place.here.path());
-    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    let output = exited(in_own_mounts(script, place.here.path()), 5);
     assert!(stderr(&output).contains("No space left"), "{}", said(&output));
     assert!(output.stdout.is_empty(), "left behind: {}", said(&output));
 }
@@ -149,8 +147,7 @@ fn a_disk_that_fills_up_ends_the_load() {
     let Some(output) = on_a_full_disk("") else { return };
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
     assert!(stderr(&output).contains("No space left on device"), "{}", said(&output));
-    let document = document(&output);
-    holds("load", &document);
+    let document = valid_document("load", &output);
     assert_eq!((&document["complete"], &document["failed"]), (&false.into(), &true.into()));
     let write = &document["targets"][0]["write"];
     assert_eq!(write["errors"], 1, "{write:#}");
@@ -161,8 +158,7 @@ fn a_disk_that_fills_up_ends_the_load() {
 fn a_disk_that_fills_up_is_counted_if_that_is_wanted() {
     let Some(output) = on_a_full_disk("--continue-on-error") else { return };
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    let document = document(&output);
-    holds("load", &document);
+    let document = valid_document("load", &output);
     let write = &document["targets"][0]["write"];
     let (done, errors) = (write["ios"].as_u64().unwrap(), write["errors"].as_u64().unwrap());
     assert!(done + errors == 128 && done <= 32 && errors >= 96, "{write:#}");
@@ -224,8 +220,7 @@ fn a_disk_that_vanishes_ends_the_load() {
     let output = child.wait_with_output().unwrap();
     drop(progress);
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
-    let document = document(&output);
-    holds("load", &document);
+    let document = valid_document("load", &output);
     assert!(document["incomplete_because"].as_str().unwrap().contains("Input/output error"), "{document:#}");
 }
 
@@ -243,11 +238,9 @@ fn a_flush_that_fails_always_ends_the_load() {
                   device=$(losetup --find --show f); code=0; $plumb load --json $device --overwrite --write 100 \
                   --sequential --block-size 64k --cached --count 128 --sync-at-end --continue-on-error \
                   --out $out/run || code=$?; losetup --detach $device; rm -r $out; exit $code";
-    let output = in_own_mounts(script, place.here.path());
-    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    let output = exited(in_own_mounts(script, place.here.path()), 5);
     assert!(stderr(&output).contains("flush"), "{}", said(&output));
-    let document = document(&output);
-    holds("load", &document);
+    let document = valid_document("load", &output);
     assert_eq!(document["failed"], true);
     assert_eq!(document["targets"][0]["sync"]["errors"], 1, "{:#}", document["targets"][0]["sync"]);
 }

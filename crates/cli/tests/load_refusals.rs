@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use crate::common;
-use crate::common::{entries, said};
+use crate::common::{entries, exited, said};
 use crate::load_support::{LoopDevice, Place, start, stderr, system, wait_for};
 
 #[test]
@@ -151,8 +151,7 @@ fn what_a_run_left_is_plumbs_whatever_it_wrote_and_what_a_killed_run_left_if_it_
 fn of_several_targets_none_is_touched_when_one_is_refused() {
     let place = Place::new();
     let bytes = place.foreign("foreign", 1 << 20);
-    let output = place.run("load new foreign --size 1M --write 100 --count 10");
-    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    exited(place.run("load new foreign --size 1M --write 100 --count 10"), 4);
     assert_eq!(entries(place.here.path()), ["foreign"], "the other was made");
     assert!(std::fs::read(place.path("foreign")).unwrap() == bytes);
 }
@@ -327,8 +326,7 @@ fn a_file_of_words_is_never_taken_for_a_target() {
         assert_eq!(document["targets"][0]["name"], target, "{typed}");
         assert_eq!(document["targets"].as_array().unwrap().len(), 1, "{typed}");
     }
-    let two = place.run("load words.toml more.toml --write 100 --overwrite");
-    assert_eq!(two.status.code(), Some(2), "{}", said(&two));
+    exited(place.run("load words.toml more.toml --write 100 --overwrite"), 2);
     assert_eq!(std::fs::read_to_string(place.path("words.toml")).unwrap(), words);
     let mut left = entries(place.here.path());
     left.sort();
@@ -342,8 +340,7 @@ fn a_directory_with_something_else_is_refused_before_anything_is_measured() {
     for out in [other.path().to_owned(), other.path().join("thesis")] {
         let mut command = common::plumb();
         command.args(["load", "f", "--size", "1M", "--count", "10", "--out"]).arg(&out);
-        let output = command.current_dir(place.here.path()).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        let output = exited(command.current_dir(place.here.path()).output().unwrap(), 2);
         assert!(stderr(&output).contains(out.to_str().unwrap()), "{}", said(&output));
     }
     assert_eq!(entries(place.here.path()), Vec::<String>::new(), "it was run");
@@ -360,9 +357,7 @@ fn untorn_writes_are_refused_where_the_kernel_takes_none() {
     let output = Place::new().run(&typed);
     assert_ne!(output.status.code(), Some(0), "{}", said(&output));
     assert!(stderr(&output).contains("the kernel takes no untorn writes there"), "{}", said(&output));
-    let output = Place::new().run("load file --size 1M --write 100 --count 9 --atomic --cached");
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    let output = Place::new().run("fio --name=x --filename=f --size=1m --rw=write --atomic=1");
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    exited(Place::new().run("load file --size 1M --write 100 --count 9 --atomic --cached"), 2);
+    let output = exited(Place::new().run("fio --name=x --filename=f --size=1m --rw=write --atomic=1"), 2);
     assert!(stderr(&output).contains("direct=1"), "{}", said(&output));
 }

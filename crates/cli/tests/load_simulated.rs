@@ -1,6 +1,6 @@
 //! Tests of simulated drives and NBD exports as targets of every command that runs a load.
 
-use crate::common::said;
+use crate::common::{exited, said};
 use crate::load_support::{Place, stderr};
 use serde_json::Value;
 
@@ -134,8 +134,7 @@ fn untorn_writes_are_taken_within_the_unit_of_the_drive_and_refused_beyond() {
         (drive, "12k", "powers of two from 512 B to 16 KiB"),
         ("sim:consumer-nvme-ssd?size=64MiB", "4k", "powers of two from 512 B to 512 B"),
     ] {
-        let output = Place::new().run(&format!("load {target} {words} {size}"));
-        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        let output = exited(Place::new().run(&format!("load {target} {words} {size}")), 2);
         assert!(stderr(&output).contains(why), "{}", said(&output));
     }
 }

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::common::{document, holds, said};
+use crate::common::{document, exited, holds, said, valid_document};
 use crate::load_support::{LoopDevice, MountedFileSystem, Place, start, wait_for};
 
 const SCHEMA: &str = "observation";
@@ -142,8 +142,7 @@ fn does_it_again(place: &Place) {
     let run = place.run_directory();
     let kept = place.path("seen");
     std::fs::rename(&run, &kept).unwrap();
-    let said_words = place.run("observe --from seen --workload");
-    assert_eq!(said_words.status.code(), Some(0), "{}", said(&said_words));
+    let said_words = exited(place.run("observe --from seen --workload"), 0);
     File::create(place.path("same.toml")).unwrap().write_all(&said_words.stdout).unwrap();
     // The printed workload runs on a simulated drive, and never on the observed disk.
     let printed = String::from_utf8(said_words.stdout).unwrap();
@@ -169,8 +168,7 @@ fn does_it_again(place: &Place) {
     assert_eq!((&advice["writes"], &advice["flushes"]), (&WRITES.into(), &WRITES.into()));
     let mut compare = crate::common::plumb();
     compare.args(["observe", "compare", "--json", "seen", "seen"]).current_dir(place.here.path());
-    let compared = document(&compare.output().unwrap());
-    holds("observation-pair", &compared);
+    let compared = valid_document("observation-pair", &compare.output().unwrap());
     let rows = compared["rows"].as_array().unwrap();
     let flushes =
         rows.iter().find(|row| row["figure"] == "flushes").unwrap_or_else(|| panic!("{compared:#}"));
@@ -188,8 +186,7 @@ fn the_syncs_of_processes_that_end_at_once_are_counted() {
     for number in 0..PROCESSES {
         let words = ["if=/dev/zero", "bs=4k", "count=1", "conv=fsync,notrunc"].map(str::to_owned);
         let place = [format!("of={}", device.path), format!("seek={number}")];
-        let dd = Command::new("dd").args(words).args(place).output().unwrap();
-        assert!(dd.status.success(), "{}", said(&dd));
+        exited(Command::new("dd").args(words).args(place).output().unwrap(), 0);
     }
     let document = ended(observing);
     drop(said_more);
@@ -326,7 +323,6 @@ fn with_strict_what_was_not_seen_is_an_unknown() {
     if there.status.code() != Some(0) {
         return plumb_testkit::skip(&format!("no disk is beneath the tests: {}", said(&there)));
     }
-    let strict = observed("--strict");
-    assert_eq!(strict.status.code(), Some(3), "{}", said(&strict));
+    let strict = exited(observed("--strict"), 3);
     assert_eq!(document(&strict)["source"], "counters");
 }

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
-use crate::common::{document, entries, plumb, said, scratch};
+use crate::common::{document, entries, exited, plumb, said, scratch};
 use crate::load_support::{LoopDevice, stderr, system};
 
 /// Command line with an output file.
@@ -317,8 +317,7 @@ fn a_place_where_nothing_can_be_made_is_an_error_that_names_what_was_typed() {
     if fs::write(run.at("probe"), "").is_ok() {
         return plumb_testkit::skip("root writes into read-only directories");
     }
-    let output = run.run(&[]);
-    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    let output = exited(run.run(&[]), 5);
     assert!(stderr(&output).contains("out") && !stderr(&output).contains(".plumb-"), "{}", said(&output));
     assert_eq!(entries(run.here.path()), Vec::<String>::new());
 }
@@ -401,8 +400,7 @@ fn a_file_that_a_command_reads_measures_or_names_twice_is_refused_before_anythin
 fn a_name_among_devices_that_is_not_there_is_no_output_file() {
     let (_, run, _) = inputs();
     let words = ["--format", "html", "-o", "/dev/plumb-none-such", "--overwrite"];
-    let output = plumb().arg("report").arg(run).args(words).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let output = exited(plumb().arg("report").arg(run).args(words).output().unwrap(), 2);
     assert!(stderr(&output).contains("there is no such device"), "{}", said(&output));
     assert!(!Path::new("/dev/plumb-none-such").exists());
 }
@@ -421,12 +419,10 @@ fn a_recorded_survey_replaces_an_earlier_one_only_with_overwrite() {
     let tree = place.path().join("dir/tree.json");
     let output = run(&[]);
     assert!(output.status.code().is_some_and(|code| code < 2), "{}", said(&output));
-    let output = run(&[]);
-    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    let output = exited(run(&[]), 4);
     assert!(stderr(&output).contains("part of the recording"), "{}", said(&output));
     fs::write(&tree, "precious").unwrap();
-    let output = run(&[]);
-    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    let output = exited(run(&[]), 4);
     assert!(stderr(&output).contains("dir/tree.json"), "{}", said(&output));
     assert_eq!(fs::read(&tree).unwrap(), b"precious");
     assert!(run(&["--overwrite"]).status.code().is_some_and(|code| code < 2));
@@ -435,8 +431,7 @@ fn a_recorded_survey_replaces_an_earlier_one_only_with_overwrite() {
     fs::remove_dir_all(place.path().join("dir")).unwrap();
     fs::write(place.path().join("dir"), "precious").unwrap();
     for more in [&[][..], &["--overwrite"]] {
-        let output = run(more);
-        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        let output = exited(run(more), 2);
         assert!(stderr(&output).contains("dir is not a directory: name"), "{}", said(&output));
     }
     assert_eq!(fs::read(place.path().join("dir")).unwrap(), b"precious");

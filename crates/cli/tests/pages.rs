@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use plumb_testkit::browser;
 use serde_json::Value;
 
-use crate::common::{plumb, said, scratch};
+use crate::common::{exited, plumb, said, scratch};
 use crate::fleet::SHELL;
 
 /// Maximum height of a page at a width of 1280 px with closed folds, in px.
@@ -123,50 +123,16 @@ fn pages_of_run(name: &str, arguments: &[&str], place: &Path) -> [Page; 2] {
 fn runs(place: &Path) -> Vec<Page> {
     let launcher = format!("sh -c '{SHELL}' {{host}}");
     let hosts = "a-host-of-a-long-name-[1-3].example.invalid";
-    let fleet = [
-        "fleet",
-        "load",
-        "--hosts",
-        hosts,
-        "--launcher",
-        &launcher,
-        "--remote-plumb",
-        env!("CARGO_BIN_EXE_plumb"),
-        "sim:memory",
-        "--size",
-        "16M",
-        "--duration",
-        "300ms",
-    ];
-    let compare = [
-        "compare",
-        "--factor",
-        "drive=sas-15k,consumer-nvme-ssd,usb-stick",
-        "--random",
-        "--write",
-        "100",
-        "--sync-every",
-        "1",
-        "--duration",
-        "300ms",
-        "--budget",
-        "60s",
-    ];
+    let remote = ["--launcher", &launcher, "--remote-plumb", env!("CARGO_BIN_EXE_plumb")];
+    let load = ["sim:memory", "--size", "16M", "--duration", "300ms"];
+    let fleet = [&["fleet", "load", "--hosts", hosts], &remote[..], &load].concat();
+    let compare = "compare --factor drive=sas-15k,consumer-nvme-ssd,usb-stick --random --write 100 --sync-every 1 \
+                   --duration 300ms --budget 60s";
+    let compare: Vec<&str> = compare.split(' ').collect();
     let chapters = [&compare[..], &["--workload", "--depth 1", "--workload", "--block-size 64k"]].concat();
-    let load = [
-        "load",
-        "sim:he8-media-cache",
-        "sim:sas-15k",
-        "--random",
-        "--write",
-        "50",
-        "--sync-every",
-        "8",
-        "--duration",
-        "3s",
-        "--name",
-        "a job with a name that takes a whole line and does not end where names of jobs end",
-    ];
+    let load = "load sim:he8-media-cache sim:sas-15k --random --write 50 --sync-every 8 --duration 3s --name";
+    let name = "a job with a name that takes a whole line and does not end where names of jobs end";
+    let load: Vec<&str> = load.split(' ').chain([name]).collect();
     let mut pages = Vec::new();
     for (name, arguments) in [
         ("check", &["check", "sim:consumer-sata-ssd", "--seconds", "2", "--size", "64M"][..]),
@@ -203,20 +169,10 @@ fn states(place: &Path) -> Vec<Page> {
     std::fs::create_dir(place.join(long)).unwrap();
     let (backing, log) = (format!("{long}/backing"), format!("{long}/log"));
     std::fs::File::create(place.join(&backing)).unwrap().set_len(64 << 20).unwrap();
-    let create = [
-        "cache",
-        "create",
-        "--name",
-        "a-cache-with-a-long-name",
-        "--backing",
-        &backing,
-        "--log",
-        &log,
-        "--size",
-        "32M",
-    ];
-    let output = plumb().args(create).env("STATE_DIRECTORY", place).current_dir(place).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let mut create = plumb();
+    create.args(["cache", "create", "--name", "a-cache-with-a-long-name", "--size", "32M"]);
+    create.args(["--backing", &backing, "--log", &log]).env("STATE_DIRECTORY", place).current_dir(place);
+    exited(create.output().unwrap(), 0);
     let status = plumb()
         .args(["cache", "status", "--format", "html"])
         .env("STATE_DIRECTORY", place)

@@ -4,7 +4,7 @@
 use std::process::Output;
 
 use crate::common;
-use crate::common::{document, holds, plumb, said, scratch};
+use crate::common::{document, exited, holds, plumb, said, scratch, valid_document};
 use serde_json::Value;
 
 /// Runs `plumb policy` without the claims of this machine.
@@ -85,16 +85,8 @@ fn a_plan_is_the_same_document_on_stdout_and_in_its_file() {
 fn a_watch_ends_when_it_was_told_to_and_leaves_metrics() {
     let directory = scratch();
     let file = directory.path().join("plumb.prom");
-    let output = policy(&[
-        "watch",
-        "--interval",
-        "100ms",
-        "--looks",
-        "2",
-        "--json",
-        "--prometheus-file",
-        file.to_str().unwrap(),
-    ]);
+    let watch = ["watch", "--interval", "100ms", "--looks", "2", "--json"];
+    let output = policy(&[&watch[..], &["--prometheus-file", file.to_str().unwrap()]].concat());
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
     for line in String::from_utf8(output.stdout).unwrap().lines() {
         let change: Value = serde_json::from_str(line).unwrap();
@@ -116,16 +108,13 @@ fn a_watch_ends_when_it_was_told_to_and_leaves_metrics() {
 fn what_is_kept_and_enforced_nowhere_is_said_so() {
     let root = scratch();
     let place = root.path().to_str().unwrap();
-    let kept = policy(&["persist", "--root", place, "--json"]);
-    assert_eq!(kept.status.code(), Some(0), "{}", said(&kept));
-    let kept = document(&kept);
-    holds("policy-persist", &kept);
+    let kept = exited(policy(&["persist", "--root", place, "--json"]), 0);
+    let kept = valid_document("policy-persist", &kept);
     assert_eq!(
         (&kept["schema"], kept["kept"].as_array().unwrap().len()),
         (&"plumb/policy-persist/1".into(), 0)
     );
-    let removed = policy(&["persist", "naa.5000c500a1b2c3d4", "--remove", "--root", place]);
-    assert_eq!(removed.status.code(), Some(2), "{}", said(&removed));
+    exited(policy(&["persist", "naa.5000c500a1b2c3d4", "--remove", "--root", place]), 2);
     assert_eq!(common::entries(root.path()), Vec::<String>::new(), "nothing was written");
 }
 
@@ -157,8 +146,7 @@ fn what_a_raid_program_says_is_said_beside_the_disks() {
     );
     assert_eq!(risky.status.code(), Some(1), "{}", said(&risky));
     std::fs::write(&file, "{}").unwrap();
-    let none = policy(&["show", "--raid-report", file.to_str().unwrap()]);
-    assert_eq!(none.status.code(), Some(2), "{}", said(&none));
+    exited(policy(&["show", "--raid-report", file.to_str().unwrap()]), 2);
 }
 
 #[test]
@@ -168,8 +156,7 @@ fn a_simulated_drive_is_shown_and_never_planned() {
     for (name, state) in
         [("sim:hdd-space", "on"), ("sim:hdd-space?wce=off", "off"), ("sim:plp-nvme-ssd", "off")]
     {
-        let shown = document(&policy(&["show", name, "--json"]));
-        holds("policy", &shown);
+        let shown = valid_document("policy", &policy(&["show", name, "--json"]));
         let device = &shown["devices"][0];
         assert_eq!((&device["name"], &device["state"]), (&name.into(), &state.into()), "{shown:#}");
         assert_eq!(device["transport"], "sim");
@@ -187,7 +174,6 @@ fn a_simulated_drive_is_shown_and_never_planned() {
             assert!(said(&refused).contains("is a simulated drive"), "{command:?}: {}", said(&refused));
         }
     }
-    let output = policy(&["show", "sim:no-such-model"]);
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let output = exited(policy(&["show", "sim:no-such-model"]), 2);
     assert!(said(&output).contains("plumb drive list"), "{}", said(&output));
 }

@@ -6,14 +6,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{document, plumb, said, scratch};
-use crate::load_support::Zram;
+use crate::common::{document, exited, plumb, said, scratch};
+use crate::load_support::{LoopDevice, Zram};
 use crate::policy_documents::policy;
 use serde_json::Value;
 
-/// Loop device, detached on drop.
+/// Loop device, and the directory of its file.
 struct Loop {
-    node: String,
+    device: LoopDevice,
     _directory: tempfile::TempDir,
 }
 
@@ -29,21 +29,8 @@ impl Loop {
         image[458..462].copy_from_slice(&4096_u32.to_le_bytes());
         image[510..512].copy_from_slice(&[0x55, 0xaa]);
         fs::write(&file, image).unwrap();
-        let made =
-            Command::new("losetup").args(["--find", "--show", "--partscan"]).arg(&file).output().ok()?;
-        let node = String::from_utf8(made.stdout).unwrap().trim().to_owned();
-        made.status.success().then_some(Self { node, _directory: directory })
-    }
-
-    fn name(&self) -> &str {
-        self.node.trim_start_matches("/dev/")
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let detached = Command::new("losetup").args(["--detach", &self.node]).status();
-        assert!(detached.is_ok_and(|status| status.success()), "{} stays", self.node);
+        let device = LoopDevice::over(&file, &["--partscan"])?;
+        Some(Self { device, _directory: directory })
     }
 }
 
@@ -59,8 +46,7 @@ fn refusal<'a>(plan: &'a Value, name: &str) -> &'a Value {
 /// Returns a plan for `targets`, which must refuse each of them.
 fn all_refused(targets: &[&str]) -> Value {
     for state in ["on", "protected", "off"] {
-        let output = policy(&[&["plan", state, "--json"], targets].concat());
-        assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+        let output = exited(policy(&[&["plan", state, "--json"], targets].concat()), 4);
         let plan = document(&output);
         assert_eq!(plan["changes"].as_array().unwrap().len(), 0, "{plan}");
         for disk in plan["refused"].as_array().unwrap() {
@@ -89,26 +75,13 @@ fn what_is_no_disk_is_refused_with_a_reason_and_a_remedy() {
 
 #[test]
 fn loop_devices_and_partitions_are_refused() {
-    let Some(device) = Loop::with_a_partition() else {
-        return plumb_testkit::skip("no loop device can be made here");
-    };
-    let name = device.name();
+    let Some(looped) = Loop::with_a_partition() else { return };
+    let name = &*looped.device.name;
     let before = write_cache(name);
-    let plan = all_refused(&[&device.node]);
+    let plan = all_refused(&[&looped.device.path]);
     assert!(refusal(&plan, name)["remedy"].as_str().unwrap().contains("file system"), "{plan}");
-    let claimed = policy(&[
-        "claim",
-        name,
-        "--by",
-        "a",
-        "--until",
-        "2099-01-01",
-        "--reason",
-        "b",
-        "--claims",
-        "/nonexistent/c",
-    ]);
-    assert_eq!(claimed.status.code(), Some(4), "{}", said(&claimed));
+    let claim = ["claim", name, "--by", "a", "--until", "2099-01-01", "--reason", "b"];
+    exited(policy(&[&claim[..], &["--claims", "/nonexistent/c"]].concat()), 4);
     let partition = format!("{name}p1");
     if Path::new("/sys/class/block").join(&partition).exists() {
         let plan = all_refused(&[&partition]);
@@ -187,8 +160,7 @@ fn a_plan_that_was_altered_is_refused_and_one_that_is_none_is_nonsense() {
     let text = fs::read_to_string(&path).unwrap();
     for (from, to) in [("\"off\"", "\"on\""), ("\"boot_id\": \"", "\"boot_id\": \"0")] {
         fs::write(&path, text.replace(from, to)).unwrap();
-        let output = apply();
-        assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+        let output = exited(apply(), 4);
         assert!(String::from_utf8_lossy(&output.stderr).contains("altered"), "{}", said(&output));
     }
     for nonsense in ["", "{}", "[1]", "\u{0}", "{\"schema\":\"plumb/policy-plan/1\""] {
@@ -198,8 +170,7 @@ fn a_plan_that_was_altered_is_refused_and_one_that_is_none_is_nonsense() {
     }
     assert!(!journals.exists(), "a plan that is refused leaves nothing");
     fs::write(&path, &text).unwrap();
-    let output = apply();
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    exited(apply(), 0);
 }
 
 fn is_root() -> bool {
@@ -267,6 +238,5 @@ fn without_root_what_changes_is_refused_and_what_shows_says_what_is_missing() {
         assert!(String::from_utf8_lossy(&output.stderr).contains("only root"), "{}", said(&output));
         assert!(output.stdout.is_empty(), "{arguments:?}: {}", said(&output));
     }
-    let verified = as_nobody(&["verify", plan]).unwrap();
-    assert_eq!(verified.status.code(), Some(3), "{}", said(&verified));
+    exited(as_nobody(&["verify", plan]).unwrap(), 3);
 }

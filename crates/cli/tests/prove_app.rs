@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::{PYTHON, document, entries, holds, plumb, said, scratch};
+use crate::common::{PYTHON, document, entries, exited, holds, plumb, said, scratch};
 use crate::load_killed::start_until_result;
 use crate::load_support::stderr;
 
@@ -124,15 +124,13 @@ fn a_loss_is_found_kept_and_shown_again() {
     // Run the replay command of the document.
     let replay: Vec<&str> = failure["replay"].as_str().unwrap().split_whitespace().skip(2).collect();
     assert_eq!(replay, ["replay", "run", "lost-acknowledged"]);
-    let output = prove(&place, &[&replay[..], &["--json"]].concat());
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let output = exited(prove(&place, &[&replay[..], &["--json"]].concat()), 1);
     holds("prove-replay", &document(&output));
     assert_eq!(
         (&document(&output)["reproduced"], &document(&output)["found"]),
         (&true.into(), &failure["class"])
     );
-    let output = prove(&place, &["replay", "run", "corrupt"]);
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let output = exited(prove(&place, &["replay", "run", "corrupt"]), 2);
     assert!(stderr(&output).contains("lost-acknowledged"), "{}", said(&output));
 
     // Explores the recording under two profiles.
@@ -142,8 +140,7 @@ fn a_loss_is_found_kept_and_shown_again() {
     assert_eq!(again["profiles"][1]["name"], "write-through");
     assert!(again["profiles"][1]["failing"].as_u64() > Some(0), "{again:#}");
     // A run that is resumed after its end has nothing left to explore.
-    let output = prove(&place, &["app", "--resume", "run", "--json"]);
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let output = exited(prove(&place, &["app", "--resume", "run", "--json"]), 1);
     assert_eq!(document(&output)["states"]["failing"], found["states"]["failing"]);
 }
 
@@ -333,8 +330,7 @@ fn over_a_cache_what_is_synced_is_kept_and_what_only_seems_to_be_is_lost() {
     let early = over("cache:protected", &work.replace("sync log; ", ""), 1);
     assert_eq!(early["failures"][0]["class"], "lost-acknowledged", "{early:#}");
     let line = ["app", "--recording", "cache:protected/recording", "--drive", "volatile"];
-    let other = prove(&place, &line);
-    assert_eq!(other.status.code(), Some(2), "{}", said(&other));
+    exited(prove(&place, &line), 2);
 }
 
 /// Starts a proof that has written its findings under the first drive profile, and whose checks hang under
@@ -377,8 +373,7 @@ fn a_proof_that_is_killed_leaves_what_it_found_and_goes_on() {
     // The mounts end with the process; their directories stay.
     std::fs::remove_dir_all(place.path().join("temporary")).unwrap();
     std::fs::write(free, "").unwrap();
-    let output = prove(&place, &["app", "--resume", "run", "--json", "--junit", "junit.xml"]);
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let output = exited(prove(&place, &["app", "--resume", "run", "--json", "--junit", "junit.xml"]), 1);
     let whole = document(&output);
     assert_eq!((&whole["complete"], &whole["seed"]), (&true.into(), &found["seed"]), "{whole:#}");
     assert_eq!(whole["states"]["failing"], found["states"]["failing"]);
@@ -468,8 +463,7 @@ fn a_recovery_that_a_second_cut_ruins_is_found_and_one_that_it_does_not_ruin_is_
     assert_eq!(failure["class"], "recovery-not-idempotent", "{found:#}");
     assert_eq!(found["states"]["failing"], 0, "{found:#}");
     assert!(found["recovery"]["failing"].as_u64() > Some(0), "{found:#}");
-    let output = prove(&place, &["replay", "run", "recovery-not-idempotent", "--json"]);
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let output = exited(prove(&place, &["replay", "run", "recovery-not-idempotent", "--json"]), 1);
     assert_eq!(document(&output)["reproduced"], true);
 
     let proved = of(&right, &["--no-record"], 0);
@@ -623,8 +617,7 @@ fn a_flush_of_one_drive_makes_nothing_durable_on_another() {
     assert_eq!((dropped.as_array().unwrap().len(), &dropped[0]["file"]), (1, &"log/a".into()), "{failure:#}");
     assert!(found["model"].as_str().unwrap().contains("log on a drive of 32 MiB"), "{}", found["model"]);
     // Replay the state from the run directory.
-    let replayed = prove(&place, &["replay", "run"]);
-    assert_eq!(replayed.status.code(), Some(1), "{}", said(&replayed));
+    exited(prove(&place, &["replay", "run"]), 1);
 
     let protected = ["--drive-at", "log=32M,protected", "--mount-options", "commit=600"];
     for (line, drives) in [

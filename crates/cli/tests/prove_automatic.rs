@@ -6,7 +6,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::common::{PYTHON, document, holds, plumb, said, scratch};
+use crate::common::{PYTHON, document, plumb, said, scratch, valid_document};
 use crate::prove_posix::{as_nobody, classes, place};
 
 const HONEST: &str = include_str!("automatic_honest.py");
@@ -19,8 +19,7 @@ fn proved(place: &Path, setup: &str, run: &str, more: &[&str]) -> (i32, Value) {
     // The explored states must not depend on the speed of the machine.
     let arguments = ["app", "--json", "--no-record", "--no-change", "--fs", "posix", "--budget", "20m"];
     let output = as_nobody(place, &[&arguments[..], &["--setup", setup, "--run", run], more].concat());
-    let document = document(&output);
-    holds("prove", &document);
+    let document = valid_document("prove", &output);
     (output.status.code().unwrap(), document)
 }
 

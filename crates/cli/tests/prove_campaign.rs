@@ -5,7 +5,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::common::{document, holds, plumb, said};
+use crate::common::{document, exited, holds, plumb, said, valid_document};
 use crate::drive_support::Server;
 
 struct Bench {
@@ -65,16 +65,13 @@ fn mortal_witness(directory: &str) -> String {
 fn a_campaign_finds_nothing_on_an_honest_drive_and_goes_on_where_it_was_left() {
     let bench = Bench::new("consumer-nvme-ssd");
     for (cycles, clean) in [("2", 2), ("5", 5)] {
-        let output = bench.campaign(cycles, "flush:20:submitted..flush:20:completed");
-        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-        let found = document(&output);
-        holds("prove-campaign", &found);
+        let output = exited(bench.campaign(cycles, "flush:20:submitted..flush:20:completed"), 0);
+        let found = valid_document("prove-campaign", &output);
         assert_eq!((&found["clean"], &found["losses"]), (&Value::from(clean), &Value::from(0)), "{found:#}");
     }
     let cuts = bench.server.order("status", &[])["cuts"].as_u64().unwrap();
     assert_eq!(cuts, 5, "cycles that were done were done again");
-    let output = bench.campaign("6", "flush=2");
-    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    let output = exited(bench.campaign("6", "flush=2"), 3);
     assert!(said(&output).contains("another campaign"), "{}", said(&output));
     bench.server.detach();
 }
@@ -82,8 +79,7 @@ fn a_campaign_finds_nothing_on_an_honest_drive_and_goes_on_where_it_was_left() {
 #[test]
 fn a_campaign_finds_a_drive_that_lies() {
     let bench = Bench::new("liar");
-    let output = bench.campaign("4", "flush=25");
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let output = exited(bench.campaign("4", "flush=25"), 1);
     let found = document(&output);
     assert!(found["losses"].as_u64().unwrap() > 0, "{found:#}");
     assert_eq!((&found["level"], &found["loss_rate_below"]), (&Value::from("danger"), &Value::Null));
@@ -96,47 +92,22 @@ fn a_witness_that_is_killed_again_and_again_loses_nothing() {
     let uri = bench.uri();
     let records = bench.path("records");
     let mortal = mortal_witness(&records);
-    let output = plumb()
-        .args([
-            "prove",
-            "writer",
-            &uri,
-            "--witness",
-            &mortal,
-            "--seconds",
-            "1s",
-            "--size",
-            "1M",
-            "--overwrite",
-        ])
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let writer = ["prove", "writer", &uri, "--witness", &mortal];
+    exited(
+        plumb().args(writer).args(["--seconds", "1s", "--size", "1M", "--overwrite"]).output().unwrap(),
+        0,
+    );
     assert!(Path::new(&records).read_dir().unwrap().count() > 1, "the witness was never killed");
     let verify = || {
         plumb().args(["prove", "verify", &uri, "--witness", &witness(&records), "--json"]).output().unwrap()
     };
-    let output = verify();
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let output = exited(verify(), 0);
     assert!(document(&output)["required"].as_u64().unwrap() > 0);
     // The blocks were overwritten, so acknowledged data is missing.
-    let output = plumb()
-        .args([
-            "load",
-            &uri,
-            "--write",
-            "100",
-            "--random",
-            "--duration",
-            "200ms",
-            "--overwrite",
-            "--no-record",
-        ])
-        .output()
-        .unwrap();
+    let load = ["load", &uri, "--write", "100", "--random", "--duration", "200ms"];
+    let output = plumb().args(load).args(["--overwrite", "--no-record"]).output().unwrap();
     assert_eq!(output.status.code().filter(|code| *code < 2), output.status.code(), "{}", said(&output));
-    let output = verify();
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let output = exited(verify(), 1);
     holds("prove-verify", &document(&output));
     bench.server.detach();
 }
@@ -174,8 +145,7 @@ fn what_would_test_nothing_or_endanger_this_machine_is_refused() {
     // A witness that stops answering after its first answers.
     let mortal = format!("mkdir {} || exit; {}", at("once"), mortal_witness(&at("records")));
     let words = ["writer", &file, "--witness", &mortal, "--size", "1M", "--patience", "1s"];
-    let output = plumb().arg("prove").args(words).output().unwrap();
-    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    let output = exited(plumb().arg("prove").args(words).output().unwrap(), 3);
     let is_said = said(&output).contains(&format!("{file}, which this run made, stays"));
     assert_eq!(is_said, Path::new(&file).exists(), "{}", said(&output));
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use plumb_testkit::program::write_script;
 use serde_json::Value;
 
-use crate::common::{plumb, said};
+use crate::common::{exited, plumb, said};
 use crate::prove_posix::{place, started};
 
 #[test]
@@ -23,8 +23,7 @@ fn a_build_server_is_given_what_it_reads_and_a_baseline_accepts_what_is_known() 
     };
     let text = |name: &str| std::fs::read_to_string(here.join(name)).unwrap();
 
-    let output = ci(&["--require", "proved", "--junit", "j.xml", "--page", "p.html"], "./save.sh");
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    exited(ci(&["--require", "proved", "--junit", "j.xml", "--page", "p.html"], "./save.sh"), 0);
     assert!(
         text("j.xml").contains("failures=\"0\"") && !text("j.xml").contains("time=\"0.000\""),
         "{}",
@@ -33,8 +32,7 @@ fn a_build_server_is_given_what_it_reads_and_a_baseline_accepts_what_is_known() 
     assert!(text("p.html").starts_with("<!"), "the page");
 
     let files = ["--junit", "j.xml", "--gitlab", "g.json", "--write-baseline", "b", "--github"];
-    let output = ci(&files, "./wrong.sh");
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let output = exited(ci(&files, "./wrong.sh"), 1);
     assert!(said(&output).contains("accepts 1 failure in later runs"), "{}", said(&output));
     assert!(text("j.xml").contains("<failure type=\"lost-acknowledged\""), "{}", text("j.xml"));
     let issues: Value = serde_json::from_str(&text("g.json")).unwrap();
@@ -49,16 +47,13 @@ fn a_build_server_is_given_what_it_reads_and_a_baseline_accepts_what_is_known() 
 
     // An accepted failure counts as skipped, and not as proved.
     let accepted = ["--baseline", "b", "--junit", "j.xml", "--gitlab", "g.json"];
-    let output = ci(&accepted, "./wrong.sh");
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let output = exited(ci(&accepted, "./wrong.sh"), 0);
     assert!(said(&output).contains("The baseline accepts this failure."), "{}", said(&output));
     assert!(text("j.xml").contains("<skipped message=\"accepted by the baseline"), "{}", text("j.xml"));
     assert_eq!(text("g.json").trim(), "[]");
-    let output = ci(&[&accepted[..], &["--require", "proved"]].concat(), "./wrong.sh");
-    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    exited(ci(&[&accepted[..], &["--require", "proved"]].concat(), "./wrong.sh"), 3);
     std::fs::write(here.join("other"), "nonsense\n").unwrap();
-    let output = ci(&["--baseline", "other"], "./wrong.sh");
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let output = exited(ci(&["--baseline", "other"], "./wrong.sh"), 2);
     assert!(said(&output).contains("--write-baseline"), "{}", said(&output));
     assert!(Path::new(&here).join("doc").metadata().is_err(), "it works in a directory of its own");
 }
@@ -73,19 +68,8 @@ fn it_runs_without_any_capability_in_namespaces_of_its_own() {
         place.path().display()
     );
     let mut command = std::process::Command::new("unshare");
-    command.args([
-        "--user",
-        "--map-current-user",
-        "--mount",
-        "--pid",
-        "--fork",
-        "--mount-proc",
-        "--net",
-        "sh",
-        "-c",
-        &script,
-    ]);
-    let output = command.output().unwrap();
+    command.args(["--user", "--map-current-user", "--mount", "--pid", "--fork", "--mount-proc", "--net"]);
+    let output = command.args(["sh", "-c", &script]).output().unwrap();
     if said(&output).contains("unshare:") {
         return plumb_testkit::skip(&said(&output));
     }
@@ -98,8 +82,7 @@ fn a_program_that_wrote_nothing_is_not_proved() {
     for arguments in
         [&["ci", "--no-record", "--", "true"][..], &["app", "--no-record", "--fs", "posix", "--run", ""]]
     {
-        let output = started(place.path(), place.path(), false, arguments);
-        assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+        let output = exited(started(place.path(), place.path(), false, arguments), 3);
         assert!(said(&output).contains("nothing was written, so nothing is proved"), "{}", said(&output));
     }
 }
@@ -111,8 +94,7 @@ fn a_proof_without_work_or_states_is_refused_with_what_to_type() {
         (&["--fs", "ext4"], &["--run CMD", "--subject NAME", "--recording FILE"]),
         (&["--subject", "fsck", "--states", "0"], &["--states"]),
     ] {
-        let output = plumb().args(["prove", "app"]).args(arguments).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        let output = exited(plumb().args(["prove", "app"]).args(arguments).output().unwrap(), 2);
         assert!(words.iter().all(|words| said(&output).contains(words)), "{}", said(&output));
     }
 }
@@ -124,8 +106,7 @@ fn a_proof_that_did_not_end_is_reported_with_the_command_that_resumes_it() {
     let manifest = include_str!("old_runs/prove/manifest.json").replace("\"complete\"", "\"running\"");
     for (argv, words) in [("\"app\"", "plumb prove app --resume "), ("\"ci\"", "Run it again: `")] {
         std::fs::write(place.path().join("manifest.json"), manifest.replace("\"app\"", argv)).unwrap();
-        let output = plumb().arg("report").arg(place.path()).output().unwrap();
-        assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+        let output = exited(plumb().arg("report").arg(place.path()).output().unwrap(), 3);
         assert!(said(&output).contains("this proof did not end"), "{}", said(&output));
         assert!(said(&output).contains(words), "{}", said(&output));
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::common::{document, holds, plumb, said, scratch};
+use crate::common::{document, exited, plumb, said, scratch, valid_document};
 use crate::prove_app::prove;
 use crate::prove_posix::{as_nobody, place};
 use plumb_testkit::loop_device::can_attach;
@@ -39,8 +39,7 @@ fn the_power_is_cut_where_the_program_asks_for_it_and_nowhere_else() {
         let arguments = ["app", "--json", "--no-record", "--fs", "posix", "--name", &name, "--check", check];
         let output = as_nobody(place.path(), &[&arguments[..], &["--run", &run]].concat());
         assert_eq!(output.status.code(), Some(code), "{}", said(&output));
-        let document = document(&output);
-        holds("prove", &document);
+        let document = valid_document("prove", &output);
         assert_eq!(document["states"]["failing"].as_u64() > Some(0), code == 1, "{document:#}");
         if code == 0 {
             is_at_the_cut(&document, " and system call ");
@@ -57,15 +56,13 @@ fn a_drive_loses_its_power_on_request() {
     let run = program(&name, &plumb().get_program().to_string_lossy());
     let arguments =
         ["app", "--json", "--size", "64M", "--name", &name, "--check", "test -e a", "--run", &run];
-    let output = prove(&place, &arguments);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let output = exited(prove(&place, &arguments), 0);
     is_at_the_cut(&document(&output), "");
     assert_eq!(document(&output)["recordings"], Value::Array(Vec::new()), "another run is not cut there");
 }
 
 #[test]
 fn without_a_running_program_there_is_no_power_to_cut() {
-    let output = plumb().args(["prove", "cut", &name("none")]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let output = exited(plumb().args(["prove", "cut", &name("none")]).output().unwrap(), 2);
     assert!(said(&output).contains("plumb prove app --name"), "{}", said(&output));
 }

@@ -7,7 +7,7 @@ use plumb_testkit::program;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::{PYTHON, document, entries, plumb, said};
+use crate::common::{PYTHON, document, entries, exited, plumb, said};
 
 const PROGRAM: &str = include_str!("posix_kinds.py");
 /// Unprivileged user: nobody.
@@ -172,15 +172,12 @@ fn a_failing_state_is_shown_again_and_made_in_a_directory() {
     let [setup, work, check] = ["setup", "run", "check"].map(step);
     let arguments =
         ["app", "--fs", "posix", "--out", &run, "--setup", &setup, "--run", &work, "--check", &check];
-    let output = as_nobody(place.path(), &arguments);
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let output = exited(as_nobody(place.path(), &arguments), 1);
     // The remedy is a sync call, verified by a new run.
     let text = said(&output);
     assert!(text.contains("fsync of the file after write(tmp)"), "{text}");
-    let output = as_nobody(place.path(), &["replay", &run]);
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    let output = as_nobody(place.path(), &["replay", &run, "--mount", &out]);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    exited(as_nobody(place.path(), &["replay", &run]), 1);
+    exited(as_nobody(place.path(), &["replay", &run, "--mount", &out]), 0);
     let doc = std::fs::read(Path::new(&out).join("doc")).unwrap();
     assert!(doc.iter().all(|byte| *byte == 0), "{doc:?}");
     assert_eq!(entries(&temporary), Vec::<String>::new());
@@ -193,8 +190,7 @@ fn what_the_model_does_not_have_is_told_before_anything_is_done() {
     for (more, why) in
         [(&["--drive", "lying"][..], "has no drive"), (&["--ack", "stdout"], "through the control file")]
     {
-        let output = as_nobody(place.path(), &[&both[..], more].concat());
-        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        let output = exited(as_nobody(place.path(), &[&both[..], more].concat()), 2);
         assert!(said(&output).contains(why), "{}", said(&output));
     }
 }
@@ -274,8 +270,7 @@ fn programs_run_as_another_user_to_whom_the_files_belong() {
         assert_eq!(document["incomplete_because"], Value::Null, "{file_system}: {document:#}");
     }
     let unknown = ["app", "--fs", "posix", "--user", "nobody-at-all", "--run", "true", "--check", "true"];
-    let output = started(place.path(), Path::new("/"), false, &unknown);
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let output = exited(started(place.path(), Path::new("/"), false, &unknown), 2);
     assert!(said(&output).contains("there is no such user"), "{}", said(&output));
 }
 

@@ -6,7 +6,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::common::{PYTHON, document, holds, plumb, said, scratch};
+use crate::common::{PYTHON, document, exited, plumb, said, scratch, valid_document};
 
 /// Returns the output, if strace is available.
 fn trace(options: &[&str], place: &Path, program: &[&str]) -> Option<Output> {
@@ -30,8 +30,7 @@ fn tools_that_copy_and_move_are_told_apart() {
     let place = scratch();
     std::fs::write(place.path().join("a"), b"12345").unwrap();
     let Some(output) = trace(&[], place.path(), &["cp", "a", "b"]) else { return };
-    let copied = document(&output);
-    holds("prove-trace", &copied);
+    let copied = valid_document("prove-trace", &output);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(kinds(&copied).contains(&("data-not-synced", "b")), "{copied}");
 
@@ -49,8 +48,7 @@ fn tools_that_copy_and_move_are_told_apart() {
     let output = trace(&[], place.path(), &["sh", "-c", ": > b"]).unwrap();
     assert_eq!(kinds(&document(&output)), [("data-not-synced", "b")], "{}", said(&output));
 
-    let output = trace(&[], place.path(), &["sh", "-c", "cp a2 b2 2>/dev/null; mkdir e; sync -f ."]).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    exited(trace(&[], place.path(), &["sh", "-c", "cp a2 b2 2>/dev/null; mkdir e; sync -f ."]).unwrap(), 0);
 }
 
 /// A sync after overwriting a file in place does not prevent torn states before it.
@@ -67,8 +65,7 @@ fn states_are_explored_where_the_program_is() {
         let place = scratch();
         std::fs::write(place.path().join("doc"), "a".repeat(8192)).unwrap();
         let Some(output) = trace(&["--explore"], place.path(), &["sh", "-c", script]) else { return };
-        let traced = document(&output);
-        holds("prove-trace", &traced);
+        let traced = valid_document("prove-trace", &output);
         assert_eq!(output.status.code(), Some(code), "{script}: {}", said(&output));
         assert_eq!(kinds(&traced), Vec::new(), "{script}: {traced:#}");
         let states = &traced["states"];
@@ -192,6 +189,5 @@ fn what_could_not_be_seen_is_not_called_clean() {
     let elsewhere = scratch();
     let mut command = plumb();
     command.args(["prove", "trace", "--json", "--beneath"]).arg(elsewhere.path());
-    let output = command.args(["--", "python3", "-c", script]).current_dir(place.path()).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    exited(command.args(["--", "python3", "-c", script]).current_dir(place.path()).output().unwrap(), 0);
 }

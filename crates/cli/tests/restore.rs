@@ -6,7 +6,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::common::{can_mount, document, holds, in_own_mounts, said, scratch};
+use crate::common::{can_mount, document, exited, in_own_mounts, said, scratch, valid_document};
 
 /// Runs a script with an empty /run of its own. `serve NAME` serves a drive, and sets `server` to its
 /// process.
@@ -40,10 +40,8 @@ fn what_a_killed_server_left_is_listed_and_taken_away_and_a_living_one_stays() {
              test $(ls -d /run/plumb/attach/dead | wc -l) = {remains} 2>/dev/null; \
              $plumb drive status alive >/dev/null; kill $alive; wait $alive || true; cat /run/told >&2"
         );
-        let output = run(&script);
-        assert!(output.status.success(), "{}", said(&output));
-        let listed = document(&output);
-        holds("restore", &listed);
+        let output = exited(run(&script), 0);
+        let listed = valid_document("restore", &output);
         let expected = [json!(["attachment", outcome]), json!(["control-socket", outcome])];
         assert_eq!(outcomes(&listed), expected, "{listed:#}");
         let told = String::from_utf8_lossy(&output.stderr).into_owned();

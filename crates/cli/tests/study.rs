@@ -1,7 +1,7 @@
 //! Tests of `plumb study`: figures of field reports are reproduced on simulated drives, and figures that a
 //! real target cannot provide are reported.
 
-use crate::common::{document, entries, holds, plumb, said, scratch};
+use crate::common::{entries, plumb, said, scratch, valid_document};
 use serde_json::Value;
 
 const SCHEMA: &str = "study";
@@ -10,9 +10,7 @@ const SCHEMA: &str = "study";
 fn studied(typed: &str) -> Value {
     let output = plumb().args(["study", "--json", "--no-record"]).args(typed.split(' ')).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{typed}: {}", said(&output));
-    let document = document(&output);
-    holds(SCHEMA, &document);
-    document
+    valid_document(SCHEMA, &output)
 }
 
 fn rows(document: &Value) -> impl Iterator<Item = &Value> {

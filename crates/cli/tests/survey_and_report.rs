@@ -4,7 +4,7 @@
 use std::io::BufRead as _;
 
 use crate::common;
-use crate::common::{check, document, has_run, plumb, said, scratch};
+use crate::common::{check, document, exited, has_run, plumb, said, scratch};
 
 #[test]
 fn a_recorded_survey_says_what_the_live_one_said() {
@@ -60,8 +60,7 @@ fn the_disks_of_a_running_qemu_are_surveyed_from_the_host() {
     let ended = qemu.try_wait();
     qemu.kill().and_then(|()| qemu.wait()).unwrap();
     assert!(ended.unwrap().is_none(), "QEMU takes the options");
-    let output = output.unwrap();
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let output = exited(output.unwrap(), 1);
     let document = common::document(&output);
     let path = |mode: &str| {
         let target = format!("{name}, disk {mode}: {}", image(mode));
@@ -82,8 +81,7 @@ fn the_disks_of_a_running_qemu_are_surveyed_from_the_host() {
     let output = plumb().args(joined).output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
     std::fs::write(&file, &output.stdout).unwrap();
-    let output = plumb().args(joined).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let output = exited(plumb().args(joined).output().unwrap(), 2);
     assert!(
         said(&output).contains("make it on the host with `plumb survey --guests --json`"),
         "{}",
@@ -124,20 +122,8 @@ fn a_guest_and_its_host_are_one_path_if_they_ran_at_the_same_time() {
     let place = scratch();
     let run = |name: &str, target: &str| {
         let mut load = plumb();
-        load.args([
-            "load",
-            target,
-            "--write",
-            "100",
-            "--duration",
-            "1h",
-            "--rate",
-            "10iops",
-            "--sync-every",
-            "1",
-            "--out",
-            name,
-        ]);
+        load.args(["load", target, "--write", "100", "--duration", "1h", "--rate", "10iops"]);
+        load.args(["--sync-every", "1", "--out", name]);
         let output = load.current_dir(place.path()).output().unwrap();
         assert!(has_run(&output), "{}", said(&output));
     };
@@ -164,8 +150,7 @@ fn a_guest_and_its_host_are_one_path_if_they_ran_at_the_same_time() {
     let text = std::fs::read_to_string(&manifest).unwrap();
     let year = joined["environment"]["started_at"].as_str().unwrap()[..4].to_owned();
     std::fs::write(&manifest, text.replace(&format!("\"{year}-"), "\"1999-")).unwrap();
-    let refused = report("guest");
-    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+    let refused = exited(report("guest"), 2);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("do not overlap"), "{}", said(&refused));
 }
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::common::{document, plumb, said, scratch};
+use crate::common::{document, exited, plumb, said, scratch};
 use plumb_testkit::program::fio_is_here;
 use serde_json::Value;
 
@@ -43,20 +43,9 @@ fn notes(document: &Value) -> String {
 
 /// Makes fio write a file and a trace, and returns fio's results.
 fn recorded_by_fio(place: &Path) -> Value {
-    let arguments = [
-        "--name=x",
-        "--filename=data",
-        "--rw=randrw",
-        "--bs=4k,8k",
-        "--size=1m",
-        "--fsync=16",
-        "--ioengine=psync",
-        "--write_iolog=trace.log",
-        "--randseed=1",
-        "--output-format=json",
-    ];
-    let output = Command::new("fio").current_dir(place).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
+    let typed = "--name=x --filename=data --rw=randrw --bs=4k,8k --size=1m --fsync=16 --ioengine=psync \
+                 --write_iolog=trace.log --randseed=1 --output-format=json";
+    let output = exited(Command::new("fio").current_dir(place).args(typed.split(' ')).output().unwrap(), 0);
     document(&output)["jobs"][0].clone()
 }
 
@@ -72,8 +61,7 @@ fn what_fio_recorded_is_done_again() {
         (number("total_ios"), number("io_bytes"))
     };
     // The trace's own target is a file that plumb did not create.
-    let refused = load(place.path(), &["--trace", "trace.log"]);
-    assert_eq!(refused.status.code(), Some(4), "{}", said(&refused));
+    exited(load(place.path(), &["--trace", "trace.log"]), 4);
     let ours = replayed(place.path(), &["--trace", "trace.log", "--trace-speed", "unpaced", "--overwrite"]);
     assert_eq!((counts(&ours, "read"), counts(&ours, "write")), (expected("read"), expected("write")));
     let syncs = theirs["sync"]["lat_ns"]["N"].as_u64().unwrap();
@@ -81,20 +69,9 @@ fn what_fio_recorded_is_done_again() {
     assert!(ours["targets"][0]["name"].as_str().unwrap().ends_with("data"), "{ours}");
     assert!(notes(&ours).contains("as fast as the depth allows"), "{}", notes(&ours));
     // The trace is also replayed through plumb fio, on a file that is created and removed.
-    let output = plumb()
-        .current_dir(place.path())
-        .args([
-            "fio",
-            "--json",
-            "--out",
-            "second",
-            "--name=x",
-            "--read_iolog=trace.log",
-            "--replay_no_stall=1",
-        ])
-        .args(["--replay_redirect=made", "--size=1m", "--unlink=1"])
-        .output()
-        .unwrap();
+    let typed = "fio --json --out second --name=x --read_iolog=trace.log --replay_no_stall=1 --replay_redirect=made \
+                 --size=1m --unlink=1";
+    let output = plumb().current_dir(place.path()).args(typed.split(' ')).output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
     let ours = document(&output);
     assert_eq!((counts(&ours, "read"), counts(&ours, "write")), (expected("read"), expected("write")));

@@ -56,9 +56,24 @@ pub(crate) fn document(output: &Output) -> Value {
         .unwrap_or_else(|error| panic!("stdout is not one JSON document ({error}): {}", said(output)))
 }
 
+/// Returns the one document on stdout, which must be as its schema (`report/load`) says.
+#[track_caller]
+pub(crate) fn valid_document(schema: &str, output: &Output) -> Value {
+    let document = document(output);
+    holds(schema, &document);
+    document
+}
+
 /// Returns true if the command ran to its end. A busy machine may add warnings.
 pub(crate) fn has_run(output: &Output) -> bool {
     matches!(output.status.code(), Some(0 | 1))
+}
+
+/// Asserts that a program ended with this code, and says else what it said. Returns its output.
+#[track_caller]
+pub(crate) fn exited(output: Output, code: i32) -> Output {
+    assert_eq!(output.status.code(), Some(code), "{}", said(&output));
+    output
 }
 
 /// Returns both streams, for messages.
