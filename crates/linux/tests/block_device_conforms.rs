@@ -20,11 +20,11 @@ fn loop_devices_conform() {
     let Some(device) = LoopDevice::over(&backing, &[]) else { return };
     for options in [FileOptions::write_direct(), FileOptions::write_buffered()] {
         for engine in [EngineChoice::Auto, EngineChoice::Synchronous] {
-            run(&mut FileRig::new(&device.path, options.engine(engine)), 3).assert_conforms();
+            run(&mut FileRig::new(device.as_path(), options.engine(engine)), 3).assert_conforms();
         }
     }
     let mapped = FileOptions::write_buffered().caching(Caching::Mapped);
-    run(&mut FileRig::new(&device.path, mapped), 3).assert_conforms();
+    run(&mut FileRig::new(device.as_path(), mapped), 3).assert_conforms();
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_failed_write_back_latches_the_device() {
         FileOptions::write_buffered().engine(EngineChoice::Synchronous),
         FileOptions::write_buffered().caching(Caching::Mapped),
     ] {
-        let mut rig = FileRig::new(&device.path, options);
+        let mut rig = FileRig::new(device.as_path(), options);
         let (path, filler) = (device.path.clone(), mount.point.path().join("filler"));
         rig.fail_flush = Some(Box::new(move || {
             fill(&filler);

@@ -9,7 +9,7 @@ use plumb_linux::FileOptions;
 fn conforms(options: FileOptions) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = test_file(directory.path());
-    run(&mut FileRig::new(file.path(), options), 1).assert_conforms();
+    run(&mut FileRig::new(&file.path(), options), 1).assert_conforms();
 }
 
 fn on_io_uring(options: FileOptions) {
@@ -80,6 +80,6 @@ fn buffered_in_memory() {
         FileOptions::write_buffered().engine(EngineChoice::Synchronous),
         FileOptions::write_buffered().caching(Caching::Mapped),
     ] {
-        run(&mut FileRig::new(file.0.path(), options), 2).assert_conforms();
+        run(&mut FileRig::new(&file.0.path(), options), 2).assert_conforms();
     }
 }

@@ -63,7 +63,7 @@ fn a_forbidden_io_uring_is_said_and_done_without() {
             panic!("it was not refused")
         };
         assert!(refused.to_string().contains("forbidden"), "{refused}");
-        let mut rig = FileRig::new(file.path(), FileOptions::write_direct());
+        let mut rig = FileRig::new(&file.path(), FileOptions::write_direct());
         assert!(rig.renew().is_ok());
         run(&mut rig, 9).assert_conforms();
     });

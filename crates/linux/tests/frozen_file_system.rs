@@ -23,7 +23,7 @@ fn a_write_to_a_frozen_file_system_is_unknown_at_its_deadline() {
     let place = mount.point.path().display().to_string();
     let file = test_file(mount.point.path());
     for options in [FileOptions::write_direct(), FileOptions::write_buffered()] {
-        let mut rig = FileRig::new(file.path(), options.engine(EngineChoice::Auto));
+        let mut rig = FileRig::new(&file.path(), options.engine(EngineChoice::Auto));
         let (frozen, thawed) = (place.clone(), place.clone());
         let freeze = move || drop(run("fsfreeze", &["--freeze", &frozen]).unwrap());
         // Also called when nothing is frozen.

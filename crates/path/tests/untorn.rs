@@ -36,7 +36,7 @@ fn nvme(machine: &mut Machine, blocks: u16, kernel_max: u64) -> String {
     block
 }
 
-/// Returns a machine with such a drive.
+/// Returns a machine whose only drive is that of [`nvme`].
 fn with_nvme(blocks: u16, kernel_max: u64) -> Machine {
     let mut machine = Machine::new();
     nvme(&mut machine, blocks, kernel_max);

@@ -14,7 +14,7 @@ fn file_is_found_by_its_bytes(file_system: FileSystem, journal: &str) {
     let image = directory.path().join("image");
     File::create(&image).unwrap().set_len(file_system.size_min_mib().max(64) << 20).unwrap();
     let Some(device) = LoopDevice::over(&image, &[]) else { return };
-    if let Err(reason) = look(file_system, Path::new(&device.path), directory.path(), journal) {
+    if let Err(reason) = look(file_system, device.as_path(), directory.path(), journal) {
         plumb_testkit::skip(&reason);
     }
 }

@@ -1,7 +1,6 @@
 //! Tests that everything below a target counts as the target. Guards against writing through a loop device
 //! into a file system that is mounted in another way. Uses own loop devices, which takes root.
 
-use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -41,7 +40,7 @@ fn mounted(options: &[&str]) -> Option<(Bench, Mount)> {
     }
 }
 
-fn refused(path: impl AsRef<OsStr>, permission: &Permission) -> String {
+fn refused(path: &Path, permission: &Permission) -> String {
     let error = open_path(path, Intent::WRITE, permission).unwrap_err();
     assert_eq!(error.kind(), Kind::Refused, "{error}");
     error.to_string()
@@ -53,15 +52,15 @@ fn a_loop_device_over_a_mounted_one_is_mounted() {
     let Some((bench, mount)) = mounted(&[]) else { return };
     fs::write(mount.point.path().join("f"), "data").unwrap();
     run("sync", &["-f", mount.point.path().to_str().unwrap()]).unwrap();
-    let Some(upper) = LoopDevice::over(&bench.lower.path, &["--offset", "1M"]) else { return };
-    let Some(top) = LoopDevice::over(&upper.path, &["--offset", "1M"]) else { return };
+    let Some(upper) = LoopDevice::over(bench.lower.as_path(), &["--offset", "1M"]) else { return };
+    let Some(top) = LoopDevice::over(upper.as_path(), &["--offset", "1M"]) else { return };
     let point = mount.point.path().display().to_string();
     for device in [&upper, &top] {
-        let said = refused(&device.path, &overwrite());
+        let said = refused(device.as_path(), &overwrite());
         assert!(said.contains(&format!("{} is mounted at {point} (ext4)", bench.lower.name)), "{said}");
         assert!(said.contains("unmount it"), "{said}");
     }
-    assert!(overlap(File::open(&top.path).unwrap(), File::open(&bench.file).unwrap()).unwrap());
+    assert!(overlap(File::open(top.as_path()).unwrap(), File::open(&bench.file).unwrap()).unwrap());
 }
 
 #[test]
@@ -71,25 +70,25 @@ fn loop_devices_over_one_file_are_users_of_what_they_share() {
     let Some(within) = LoopDevice::over(&bench.file, &["--offset", "16M", "--sizelimit", "8M"]) else {
         return;
     };
-    let said = refused(&within.path, &overwrite());
+    let said = refused(within.as_path(), &overwrite());
     assert!(said.contains(&format!("{} is mounted at", bench.lower.name)), "{said}");
     assert!(said.contains(&format!("{} is behind {}", bench.file.display(), bench.lower.name)), "{said}");
     // Another name of the file.
     let link = bench.file.with_file_name("link");
     fs::hard_link(&bench.file, &link).unwrap();
     let Some(linked) = LoopDevice::over(&link, &["--offset", "16M", "--sizelimit", "8M"]) else { return };
-    assert!(refused(&linked.path, &overwrite()).contains("is mounted at"));
+    assert!(refused(linked.as_path(), &overwrite()).contains("is mounted at"));
     fs::remove_file(&link).unwrap();
-    assert!(refused(&linked.path, &overwrite()).contains("is mounted at"), "a name that is gone");
+    assert!(refused(linked.as_path(), &overwrite()).contains("is mounted at"), "a name that is gone");
     // A range that is not shared is not in use.
     let Some(apart) = LoopDevice::over(&bench.file, &["--offset", "32M"]) else { return };
-    drop(open_path(&apart.path, Intent::WRITE, &overwrite()).unwrap());
-    let open = |device: &LoopDevice| File::open(&device.path).unwrap();
+    drop(open_path(apart.as_path(), Intent::WRITE, &overwrite()).unwrap());
+    let open = |device: &LoopDevice| File::open(device.as_path()).unwrap();
     assert!(overlap(open(&within), open(&bench.lower)).unwrap());
     assert!(!overlap(open(&apart), open(&bench.lower)).unwrap());
-    // Permission to destroy it as typed does not cover a use.
+    // With permission to destroy it, a note tells the use.
     let word = format!("{}={}", within.name, bench.file.display());
-    let opened = open_path(&within.path, Intent::WRITE, &destroy(&word)).unwrap();
+    let opened = open_path(within.as_path(), Intent::WRITE, &destroy(&word)).unwrap();
     assert!(opened.notes.iter().any(|note| note.contains("is mounted at")), "{:?}", opened.notes);
 }
 
@@ -119,16 +118,16 @@ fn a_partition_over_a_mounted_file_is_mounted() {
 fn a_loop_device_over_what_a_program_has_claimed_is_in_use() {
     let _alone = alone();
     let Some(bench) = bench(&[]) else { return };
-    let Some(upper) = LoopDevice::over(&bench.lower.path, &[]) else { return };
+    let Some(upper) = LoopDevice::over(bench.lower.as_path(), &[]) else { return };
     let exclusive = OFlags::EXCL.bits() as i32;
-    let claim = OpenOptions::new().read(true).custom_flags(exclusive).open(&bench.lower.path).unwrap();
+    let claim = OpenOptions::new().read(true).custom_flags(exclusive).open(bench.lower.as_path()).unwrap();
     let word = format!("{}={}", upper.name, bench.lower.path);
     for permission in [overwrite(), destroy(&word)] {
-        let said = refused(&upper.path, &permission);
+        let said = refused(upper.as_path(), &permission);
         assert!(said.contains(&format!("{} beneath it is in use", bench.lower.name)), "{said}");
     }
     drop(claim);
-    drop(open_path(&upper.path, Intent::WRITE, &overwrite()).unwrap());
+    drop(open_path(upper.as_path(), Intent::WRITE, &overwrite()).unwrap());
 }
 
 #[test]
@@ -138,17 +137,17 @@ fn what_is_claimed_by_another_way_to_the_same_file_is_in_use() {
     let Some(other) = LoopDevice::over(&bench.file, &[]) else { return };
     // A mount in another mount namespace, which this mount table does not show, claims it in this way.
     let exclusive = OFlags::EXCL.bits() as i32;
-    let claim = OpenOptions::new().read(true).custom_flags(exclusive).open(&bench.lower.path).unwrap();
+    let claim = OpenOptions::new().read(true).custom_flags(exclusive).open(bench.lower.as_path()).unwrap();
     let file = bench.file.display().to_string();
     for (path, word) in
-        [(Path::new(&other.path), format!("{}={file}", other.name)), (bench.file.as_path(), file.clone())]
+        [(other.as_path(), format!("{}={file}", other.name)), (bench.file.as_path(), file.clone())]
     {
         let said = refused(path, &destroy(&word));
         assert!(said.contains(&format!("{} is the same storage, and in use", bench.lower.name)), "{said}");
     }
     drop(claim);
     let word = format!("{}={file}", other.name);
-    drop(open_path(&other.path, Intent::WRITE, &destroy(&word)).unwrap());
+    drop(open_path(other.as_path(), Intent::WRITE, &destroy(&word)).unwrap());
 }
 
 #[test]
@@ -159,14 +158,14 @@ fn a_loop_device_over_a_locked_file_is_never_written() {
     let medium = File::open(&bench.file).unwrap();
     flock(&medium, FlockOperation::NonBlockingLockExclusive).unwrap();
     let word = format!("{}={}", bench.lower.name, bench.file.display());
-    let opened = open_path(&bench.lower.path, Intent::WRITE, &overwrite());
+    let opened = open_path(bench.lower.as_path(), Intent::WRITE, &overwrite());
     let Err(error) = opened else {
         return plumb_testkit::skip("/proc/locks names this file system's files differently from stat(2)");
     };
     assert!(error.to_string().contains("is locked by process"), "{error}");
-    assert!(refused(&bench.lower.path, &destroy(&word)).contains("--destroy cannot override"));
+    assert!(refused(bench.lower.as_path(), &destroy(&word)).contains("--destroy cannot override"));
     drop(medium);
-    drop(open_path(&bench.lower.path, Intent::WRITE, &overwrite()).unwrap());
+    drop(open_path(bench.lower.as_path(), Intent::WRITE, &overwrite()).unwrap());
 }
 
 #[test]
@@ -182,7 +181,7 @@ fn a_loop_device_over_active_swap_space_is_never_written() {
     }
     let word = format!("{}={file}", bench.lower.name);
     let said = [overwrite(), destroy(&word)].map(|permission| {
-        open_path(&bench.lower.path, Intent::WRITE, &permission).map_err(|error| error.to_string())
+        open_path(bench.lower.as_path(), Intent::WRITE, &permission).map_err(|error| error.to_string())
     });
     run("swapoff", &[&file]).unwrap();
     for said in said {
@@ -221,7 +220,7 @@ fn what_wipefs_leaves_is_refused_with_the_way_to_erase_it() {
     }
     // Each refusal names one copy, and the command that erases it.
     let mut erased = 0;
-    while let Err(error) = open_path(&bench.lower.path, Intent::WRITE, &overwrite()) {
+    while let Err(error) = open_path(bench.lower.as_path(), Intent::WRITE, &overwrite()) {
         let said = error.to_string();
         assert!(said.contains("a copy of its superblock at byte"), "{said}");
         let command = said.split('`').nth(1).unwrap();
@@ -230,7 +229,7 @@ fn what_wipefs_leaves_is_refused_with_the_way_to_erase_it() {
         erased += 1;
     }
     assert!(erased > 0, "ext4 of 64 MiB has copies");
-    assert!(refused(&bench.lower.path, &nothing()).contains("--overwrite"));
+    assert!(refused(bench.lower.as_path(), &nothing()).contains("--overwrite"));
 }
 
 #[test]
@@ -246,13 +245,13 @@ fn what_only_blkid_knows_is_refused() {
     if let Err(why) = run("blkid", &["-p", device]) {
         return plumb_testkit::skip(&why);
     }
-    let said = refused(&bench.lower.path, &overwrite());
+    let said = refused(bench.lower.as_path(), &overwrite());
     assert!(
         said.contains("drbdmanage_control_volume (as blkid says)") && said.contains("--destroy"),
         "{said}"
     );
     let word = format!("{}={}", bench.lower.name, bench.file.display());
-    drop(open_path(&bench.lower.path, Intent::WRITE, &destroy(&word)).unwrap());
+    drop(open_path(bench.lower.as_path(), Intent::WRITE, &destroy(&word)).unwrap());
     // Also for a foreign file. A file that plumb made needs no permission.
     let copy = bench.file.with_file_name("copy");
     fs::copy(&bench.file, &copy).unwrap();
@@ -309,7 +308,7 @@ fn a_file_of_an_overlay_is_the_file_of_its_layer() {
         }
         assert!(!overlap(open("upper/other"), open("merged/file")).unwrap());
         for (used, written) in [("merged/file", "upper/file"), ("upper/file", "merged/file")] {
-            let Some(device) = LoopDevice::over(overlay.at(used), &[]) else { return };
+            let Some(device) = LoopDevice::over(&overlay.at(used), &[]) else { return };
             let said = refused(&overlay.at(written), &overwrite());
             assert!(said.contains(&format!("behind {}", device.name)), "{said}");
             drop(open_path(&overlay.at("upper/other"), Intent::WRITE, &overwrite()).unwrap());
@@ -323,14 +322,14 @@ fn how_to_erase_what_is_left_is_not_said_of_a_device_in_use() {
     let Some(bench) = bench(&[]) else { return };
     // Superblock of group 1 of an ext2 with blocks of 1 KiB, whose first one is gone.
     let group = 8193 * 1024;
-    let image = OpenOptions::new().write(true).open(&bench.lower.path).unwrap();
+    let image = OpenOptions::new().write(true).open(bench.lower.as_path()).unwrap();
     for (at, bytes) in [(group + 0x38, [0x53, 0xef]), (group + 0x5a, [1, 0])] {
         image.write_all_at(&bytes, at).unwrap();
     }
     drop(image);
-    assert!(refused(&bench.lower.path, &overwrite()).contains("dd if=/dev/zero"));
+    assert!(refused(bench.lower.as_path(), &overwrite()).contains("dd if=/dev/zero"));
     let exclusive = OFlags::EXCL.bits() as i32;
-    let _claim = OpenOptions::new().read(true).custom_flags(exclusive).open(&bench.lower.path).unwrap();
-    let said = refused(&bench.lower.path, &overwrite());
+    let _claim = OpenOptions::new().read(true).custom_flags(exclusive).open(bench.lower.as_path()).unwrap();
+    let said = refused(bench.lower.as_path(), &overwrite());
     assert!(said.contains("in use") && !said.contains("dd if="), "{said}");
 }

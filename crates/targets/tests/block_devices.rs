@@ -39,7 +39,7 @@ impl Bench {
 
     /// Returns the contents of the device after writing them back.
     fn bytes(&self) -> Vec<u8> {
-        File::open(&self.device.path).unwrap().sync_all().unwrap();
+        File::open(self.device.as_path()).unwrap().sync_all().unwrap();
         fs::read(&self.backing).unwrap()
     }
 
@@ -49,7 +49,7 @@ impl Bench {
     }
 
     fn refusal(&self, permission: &Permission) -> String {
-        let error = open_path(&self.device.path, Intent::WRITE, permission).unwrap_err();
+        let error = open_path(self.device.as_path(), Intent::WRITE, permission).unwrap_err();
         assert_eq!(error.kind(), Kind::Refused, "{error}");
         error.to_string()
     }
@@ -61,10 +61,10 @@ const EXT4: [&str; 3] = ["mkfs.ext4", "-q", "-F"];
 fn a_blank_device_needs_to_be_overwritten_and_is_claimed() {
     let Some(bench) = Bench::new(4, &[], &[]) else { return };
     assert!(bench.refusal(&nothing()).contains("--overwrite"));
-    let read = open_path(&bench.device.path, Intent::READ, &nothing()).unwrap();
+    let read = open_path(bench.device.as_path(), Intent::READ, &nothing()).unwrap();
     assert_eq!((read.kind, read.size), (TargetKind::BlockDevice, Bytes::mib(4)));
     assert_eq!(read.identity, Some(bench.word()));
-    let opened = open_path(&bench.device.path, Intent::WRITE, &overwrite()).unwrap();
+    let opened = open_path(bench.device.as_path(), Intent::WRITE, &overwrite()).unwrap();
     assert_eq!(write_first_block(&*opened.device), Outcome::Done);
     // Claimed: it cannot be opened otherwise until the last device on it is gone.
     assert!(bench.refusal(&overwrite()).contains("in use"));
@@ -73,14 +73,14 @@ fn a_blank_device_needs_to_be_overwritten_and_is_claimed() {
     drop(opened);
     assert!(bench.refusal(&overwrite()).contains("in use"));
     drop(again);
-    open_path(&bench.device.path, Intent::WRITE, &overwrite()).unwrap();
+    open_path(bench.device.as_path(), Intent::WRITE, &overwrite()).unwrap();
 }
 
 #[test]
 fn one_device_for_several_jobs_is_claimed_once() {
     let Some(bench) = Bench::new(4, &[], &[]) else { return };
     let want = |options| TargetRequest {
-        name: Name::parse(&bench.device.path).unwrap(),
+        name: Name::parse(bench.device.as_path()).unwrap(),
         intent: Intent::WRITE,
         options,
     };
@@ -104,7 +104,7 @@ fn a_file_system_that_is_not_mounted_is_refused_until_the_device_is_named() {
         assert!(said.contains("none of the targets"), "{said}");
     }
     assert!(bench.bytes() == before, "a refusal has changed the device");
-    let opened = open_path(&bench.device.path, Intent::WRITE, &destroy(&bench.word())).unwrap();
+    let opened = open_path(bench.device.as_path(), Intent::WRITE, &destroy(&bench.word())).unwrap();
     assert!(opened.notes.iter().any(|note| note.contains("it holds ext4")), "{:?}", opened.notes);
     assert_eq!(write_first_block(&*opened.device), Outcome::Done);
     drop(opened);
@@ -127,7 +127,7 @@ fn a_mounted_file_system_is_refused_and_destroyed_only_as_typed() {
     let error = open_path(&bench.backing, Intent::WRITE, &overwrite()).unwrap_err();
     assert!(error.to_string().contains(&format!("behind {}", bench.device.name)), "{error}");
     assert!(bench.bytes() == before, "a refusal has changed the device");
-    match open_path(&bench.device.path, Intent::WRITE, &destroy(&bench.word())) {
+    match open_path(bench.device.as_path(), Intent::WRITE, &destroy(&bench.word())) {
         Ok(opened) => assert!(opened.notes.iter().any(|note| note.contains("is mounted at")), "{opened:?}"),
         // A kernel may refuse that by itself (CONFIG_BLK_DEV_WRITE_MOUNTED).
         Err(error) => assert!(matches!(error.kind(), Kind::Os(_)), "{error}"),
@@ -145,7 +145,7 @@ fn active_swap_space_is_refused_whatever_is_typed() {
         return plumb_testkit::skip(&why);
     }
     let said = [overwrite(), destroy(&bench.word())].map(|permission| {
-        open_path(&bench.device.path, Intent::WRITE, &permission).map_err(|error| error.to_string())
+        open_path(bench.device.as_path(), Intent::WRITE, &permission).map_err(|error| error.to_string())
     });
     run("swapoff", &[device]).unwrap();
     for said in said {
@@ -159,7 +159,7 @@ fn active_swap_space_is_refused_whatever_is_typed() {
 fn a_read_only_device_is_not_written() {
     let Some(bench) = Bench::new(4, &[], &["--read-only"]) else { return };
     assert!(bench.refusal(&destroy(&bench.word())).contains("read-only"));
-    open_path(&bench.device.path, Intent::READ, &nothing()).unwrap();
+    open_path(bench.device.as_path(), Intent::READ, &nothing()).unwrap();
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn a_mounted_partition_protects_the_whole_disk() {
     let Some(bench) = Bench::new(16, &[], &["--partscan"]) else { return };
     // One partition of 14 MiB from 1 MiB on, with ext4 in it.
     let entry = [0_u8, 0, 0, 0, 0x83, 0, 0, 0, 0, 8, 0, 0, 0, 0x70, 0, 0];
-    let disk = fs::OpenOptions::new().write(true).open(&bench.device.path).unwrap();
+    let disk = fs::OpenOptions::new().write(true).open(bench.device.as_path()).unwrap();
     let write = |bytes: &[u8], at| std::os::unix::fs::FileExt::write_all_at(&disk, bytes, at).unwrap();
     write(&entry, 446);
     write(&[0x55, 0xaa], 510);
@@ -211,7 +211,7 @@ fn a_physical_volume_is_refused() {
 fn a_link_to_a_device_is_judged_as_the_device() {
     let Some(bench) = Bench::new(16, &EXT4, &[]) else { return };
     let link = bench.backing.with_file_name("by-id");
-    std::os::unix::fs::symlink(&bench.device.path, &link).unwrap();
+    std::os::unix::fs::symlink(bench.device.as_path(), &link).unwrap();
     let error = open_path(&link, Intent::WRITE, &overwrite()).unwrap_err();
     assert!(error.to_string().contains("it holds ext4"), "{error}");
     assert!(error.target().contains(&bench.device.name), "{error}");

@@ -93,6 +93,6 @@ fn a_file_behind_a_loop_device_and_the_device_are_refused_whatever_is_said() {
     let Some(device) = LoopDevice::over(&path, &[]) else { return };
     let said = refusal(&path, true);
     assert!(said.contains(&format!("behind {}", device.name)), "{said}");
-    let said = take(Path::new(&device.path), true).unwrap_err();
+    let said = take(device.as_path(), true).unwrap_err();
     assert!(said.kind() == Kind::Refused && said.found().contains("block device"), "{said}");
 }

@@ -38,7 +38,7 @@ pub struct LoopDevice {
 impl LoopDevice {
     /// Makes a loop device over `file`, with these options of losetup(8); `None`, and said, if this machine
     /// gives none.
-    pub fn over(file: impl AsRef<Path>, options: &[&str]) -> Option<Self> {
+    pub fn over(file: &Path, options: &[&str]) -> Option<Self> {
         Self::try_over(file, options).map_err(|why| crate::skip(&format!("no loop device: {why}"))).ok()
     }
 
@@ -46,14 +46,19 @@ impl LoopDevice {
     ///
     /// # Errors
     /// Why there is none (not root, no losetup).
-    pub fn try_over(file: impl AsRef<Path>, options: &[&str]) -> Result<Self, String> {
-        let file = file.as_ref().display().to_string();
+    pub fn try_over(file: &Path, options: &[&str]) -> Result<Self, String> {
+        let file = file.display().to_string();
         let path = run("losetup", &[&["--find", "--show"][..], options, &[&file]].concat())?;
         let opened = File::open(&path).map_err(|error| error.to_string());
         // Detaching a device that is open waits for its last opener.
         run("losetup", &["--detach", &path])?;
         let name = path.trim_start_matches("/dev/").to_owned();
         Ok(Self { path, name, _holds_it: opened? })
+    }
+
+    /// Returns the path of the device.
+    pub fn as_path(&self) -> &Path {
+        Path::new(&self.path)
     }
 }
 

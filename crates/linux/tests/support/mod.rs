@@ -32,10 +32,10 @@ pub(crate) struct FileRig {
 }
 
 impl FileRig {
-    pub(crate) fn new(path: impl Into<PathBuf>, options: FileOptions) -> Self {
+    pub(crate) fn new(path: &Path, options: FileOptions) -> Self {
         let shape = PoolShape { buffer: Bytes::kib(64), count: DEPTH * 4, alignment: Bytes::kib(4) };
         Self {
-            path: path.into(),
+            path: path.to_owned(),
             options,
             clock: Arc::new(RealClock::start()),
             pool: Pool::new(shape).expect("memory for a pool"),

@@ -1,6 +1,6 @@
 //! Support code for the tests of real targets.
 
-use std::ffi::OsStr;
+use std::path::Path;
 use std::sync::Arc;
 
 use plumb_block::{Bytes, Outcome, QueueOptions, Request, Tag, Wait};
@@ -10,11 +10,7 @@ use plumb_targets::{Error, Intent, Name, OpenedTarget, Permission, open};
 pub(crate) use plumb_testkit::program::{alone, run};
 
 /// Opens the target at `path`, through the page cache by default.
-pub(crate) fn open_path(
-    path: impl AsRef<OsStr>,
-    intent: Intent,
-    permission: &Permission,
-) -> Result<OpenedTarget, Error> {
+pub(crate) fn open_path(path: &Path, intent: Intent, permission: &Permission) -> Result<OpenedTarget, Error> {
     open(&Name::parse(path).expect("a name"), intent, permission, FileOptions::write_buffered(), &clock())
 }
 
