@@ -38,6 +38,29 @@ pub(crate) fn legs(config: CacheConfig) -> CacheConfig {
     CacheConfig { legs, ..config }
 }
 
+/// Returns true for each device of the log that is certainly not there, under no local path.
+pub(crate) fn missing_legs(config: &CacheConfig) -> Vec<bool> {
+    legs(config.clone()).legs.iter().map(|place| leads_nowhere(&place.path)).collect()
+}
+
+/// Returns true if the backing device is certainly not there, under no local path. One that is there is not
+/// read, because it may be asleep.
+pub(crate) fn is_backing_missing(config: &CacheConfig) -> bool {
+    leads_nowhere(&config.backing) && leads_nowhere(&backing(config.clone()).backing)
+}
+
+fn leads_nowhere(path: &str) -> bool {
+    is_local(path) && rustix::fs::stat(path).is_err_and(is_gone)
+}
+
+fn is_local(path: &str) -> bool {
+    Path::new(path).is_absolute()
+}
+
+fn is_gone(errno: Errno) -> bool {
+    [Errno::NOENT, Errno::NXIO, Errno::NODEV].contains(&errno)
+}
+
 /// Returns true if the configured path of the backing device leads to something readable that does not have
 /// the marker of this cache.
 pub(crate) fn is_stranger_at_backing(config: &CacheConfig) -> bool {
@@ -49,10 +72,10 @@ pub(crate) fn is_stranger_at_backing(config: &CacheConfig) -> bool {
 fn now_at(path: &str, is_it: impl Fn(&str) -> Result<bool, Errno>) -> String {
     let may_be_elsewhere = match is_it(path) {
         Ok(is_it) => !is_it,
-        Err(errno) => [Errno::NOENT, Errno::NXIO, Errno::NODEV].contains(&errno),
+        Err(errno) => is_gone(errno),
     };
     // Only a local device can have more than one path.
-    if !may_be_elsewhere || !Path::new(path).is_absolute() {
+    if !may_be_elsewhere || !is_local(path) {
         return path.to_owned();
     }
     let tree = LiveTree::new();

@@ -59,6 +59,6 @@ pub use plumb_guard::cache::config::{CacheConfig, directory};
 pub use plumb_guard::cache::device_place::DevicePlace;
 pub use plumb_guard::cache::stop_record::{BackingState, StopRecord};
 pub use plumb_guard::cache::tuning::{Sleep, Tuning};
-pub use remedies::serving;
+pub use remedies::{last_resort, serving};
 pub use served::{CacheControls, CacheOrder, CacheStatus, LaidOut, serve_cache};
 pub use wear::{Endurance, EnduranceBy, Wear};

@@ -176,9 +176,11 @@ impl NamedCache {
         let device = CachedDevice::open(options, members, time.clone()).map_err(|error| {
             let refusal = refused(&shown, &error);
             match refusal.kind() {
-                Kind::Refused => {
-                    Error::refused(&shown, refusal.found(), format!("{adopt}{}", last_resort(&config)))
-                }
+                Kind::Refused => Error::refused(
+                    &shown,
+                    refusal.found(),
+                    format!("{adopt}{}", last_resort(&config.name, config.uuid)),
+                ),
                 _ => refusal,
             }
         })?;
@@ -430,7 +432,8 @@ fn backing_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<(Memb
     let backing = Member::opened(&place, intent, time).map_err(|error| match error.kind() {
         Kind::NotFound => {
             let adopt = adopt_command(config, &[&config.backing]);
-            let remedy = format!("bring it back under this name; {adopt}; {}", last_resort(config));
+            let remedy =
+                format!("bring it back under this name; {adopt}; {}", last_resort(&config.name, config.uuid));
             Error::refused(error.target(), "the backing device is missing", remedy)
         }
         _ => error,
@@ -456,7 +459,8 @@ fn backing_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<(Memb
                 config.uuid
             );
             let adopt = adopt_command(config, &[&config.backing]);
-            let remedy = format!("bring back the right one; {adopt}; {}", last_resort(config));
+            let remedy =
+                format!("bring back the right one; {adopt}; {}", last_resort(&config.name, config.uuid));
             Err(Error::refused(&backing.shown, found, remedy))
         }
     }
@@ -471,11 +475,11 @@ fn legs_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<Vec<Opti
         Err(error) if error.is_gone() && is_any_there => Ok(None),
         Err(error) if error.kind() == Kind::NotFound => {
             let adopt = adopt_command(config, &[&place.path]);
-            let remedy = format!("bring it back; {adopt}; {}", last_resort(config));
+            let remedy = format!("bring it back; {adopt}; {}", last_resort(&config.name, config.uuid));
             Err(Error::refused(error.target(), "this device of the log is missing", remedy))
         }
         Err(error) if error.kind() == Kind::Usage => {
-            Err(Error::refused(error.target(), error.found(), last_resort(config)))
+            Err(Error::refused(error.target(), error.found(), last_resort(&config.name, config.uuid)))
         }
         leg => leg.map(Some),
     });

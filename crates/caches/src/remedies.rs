@@ -1,6 +1,8 @@
 //! Commands that messages suggest as remedies. Each can be typed as printed, except that a word in capitals
 //! stands for a value that only the user knows.
 
+use std::fmt::Display;
+
 use plumb_guard::cache::config::CacheConfig;
 use plumb_guard::cache::device_place::DevicePlace;
 use plumb_text::shell_word;
@@ -27,7 +29,7 @@ pub(crate) fn adopt_command(config: &CacheConfig, missing: &[&str]) -> String {
 }
 
 /// Returns the remedy of last resort for a cache that cannot be opened.
-pub(crate) fn last_resort(CacheConfig { name, uuid, .. }: &CacheConfig) -> String {
+pub fn last_resort(name: &str, uuid: impl Display) -> String {
     format!(
         "only if what its log holds may be lost, give it up with `plumb cache detach {} --discard-dirty {uuid}`",
         shell_word(name)

@@ -28,6 +28,8 @@ use crate::wear::Wear;
 const SERVING: &str = "serving";
 /// State of a leg whose file was deleted.
 const DELETED: &str = "deleted";
+/// State of a leg that is not there, of a cache that is not open.
+const MISSING: &str = "missing";
 
 /// Order that a cache accepts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -148,8 +150,8 @@ pub struct CacheStatus {
     /// Minimum age in seconds of the oldest dirty or zeroed data in the log. Data that was there when the
     /// cache was opened counts from then. Null if there is none.
     pub oldest_dirty: Option<f64>,
-    /// Flushes since the cache was opened.
-    pub flushes: FlushCounts,
+    /// Flushes since the cache was opened; null if the cache is not open.
+    pub flushes: Option<FlushCounts>,
     /// Bytes written to each leg per byte of data that went through the log; null before the first byte.
     pub write_amplification: Option<f64>,
     /// `serving`, or the reason why not; null if the cache is not open.
@@ -237,6 +239,9 @@ pub struct BackingStatus {
     /// True if the device is an open file that was deleted: it lasts until the server ends.
     #[serde(default)]
     pub is_deleted: bool,
+    /// True if the cache is not open and the device is certainly not there.
+    #[serde(default)]
+    pub is_missing: bool,
 }
 
 /// Progress of laying out a file of the log.
@@ -258,8 +263,8 @@ pub struct LegStatus {
     /// Part of the device that is the leg; omitted if it is all of the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<ByteExtent>,
-    /// `live`, `lost` or `resilvering`; `deleted` if its file is open but was deleted; `unknown` if the cache
-    /// is not served.
+    /// `live`, `lost` or `resilvering`; `deleted` if its file is open but was deleted. If the cache is not
+    /// open: `missing` if the leg is certainly not there, otherwise `unknown`.
     pub state: String,
 }
 
@@ -284,7 +289,14 @@ impl CacheStatus {
 
     /// Returns the status of a cache that is not served. Values that only the log has are unknown.
     pub fn unserved(config: &CacheConfig) -> Self {
-        Self { warnings: warnings(config), ..Self::without_warnings(config) }
+        let mut status = Self { warnings: warnings(config), ..Self::without_warnings(config) };
+        status.backing.is_missing = find::is_backing_missing(config);
+        for (leg, is_missing) in status.legs.iter_mut().zip(find::missing_legs(config)) {
+            if is_missing {
+                leg.state = MISSING.to_owned();
+            }
+        }
+        status
     }
 
     fn without_warnings(config: &CacheConfig) -> Self {
@@ -331,6 +343,11 @@ impl CacheStatus {
     /// Returns true if the cache is open and executes requests.
     pub fn serves(&self) -> bool {
         self.state.as_deref() == Some(SERVING)
+    }
+
+    /// Returns the legs that are certainly not there, of a cache that is not open.
+    pub fn missing_legs(&self) -> impl Iterator<Item = &LegStatus> {
+        self.legs.iter().filter(|leg| leg.state == MISSING)
     }
 
     /// Returns true if a file of the log was deleted.
@@ -406,11 +423,11 @@ impl CacheStatus {
                 .oldest
                 .filter(|_| status.dirty.0 + status.zeroed.0 > 0)
                 .map(Nanos::as_secs_f64),
-            flushes: FlushCounts {
+            flushes: Some(FlushCounts {
                 front: figures.flushes,
                 log: figures.leg_flushes,
                 backing: figures.backing_flushes,
-            },
+            }),
             write_amplification: Some(amplification).filter(|_| logged > 0),
             state: Some(state_words(&status.state)),
             log_used: Some(status.log_used.0),

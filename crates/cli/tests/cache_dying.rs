@@ -56,6 +56,12 @@ fn unsound_status(place: &Place) -> Value {
     valid_document("cache-status", &output)
 }
 
+/// Returns the text of the status of a cache with a problem, in one line.
+fn unsound_page(place: &Place) -> String {
+    let page = exited(place.plumb().args(["cache", "status", &place.name]).output().unwrap(), 1);
+    said(&page).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn a_log_that_fails_writes_is_written_back_and_replaced_while_the_cache_is_served() {
     let place = Place::new(32 << 20);
@@ -184,6 +190,26 @@ fn a_log_whose_file_was_deleted_is_told_and_replaced() {
     place.cache(&["detach", &place.name]);
 }
 
+/// Nobody is told of a device that went away while its cache was stopped, unless `status` looks for it.
+#[test]
+fn the_status_of_a_stopped_cache_names_devices_that_are_not_there() {
+    let place = Place::new(32 << 20);
+    place.create(&SLEEPS);
+    place.stop(place.serve());
+    let unserved = place.cache(&["status", &place.name]);
+    assert_eq!((&unserved["flushes"], &unserved["legs"][0]["state"]), (&Value::Null, &"unknown".into()));
+    for (name, words) in [("log", "LOG MISSING"), ("backing", "BACKING MISSING")] {
+        std::fs::rename(place.path(name), place.path("away")).unwrap();
+        let shown = unsound_page(&place);
+        assert!(shown.contains(words) && shown.contains("bring it back"), "{shown}");
+        let missing = unsound_status(&place);
+        let of_leg = missing["legs"][0]["state"] == "missing";
+        assert_eq!((of_leg, missing["backing"]["is_missing"] == true), (name == "log", name == "backing"));
+        std::fs::rename(place.path("away"), place.path(name)).unwrap();
+    }
+    place.cache(&["detach", &place.name]);
+}
+
 /// A deleted log lasts as long as its server, which drains it before it ends.
 #[test]
 fn a_deleted_log_is_written_back_before_its_server_ends() {
@@ -241,8 +267,8 @@ fn a_mirror_of_which_one_file_was_deleted_is_stopped_without_writing_back() {
     std::fs::remove_file(place.path("log")).unwrap();
     let deleted = unsound_status(&place);
     assert_eq!((&deleted["legs"][0]["state"], &deleted["layout"]), (&"deleted".into(), &"mirror".into()));
-    let page = place.plumb().args(["cache", "status", &place.name]).output().unwrap();
-    assert!(said(&page).contains("Nothing is lost when the server ends"), "{}", said(&page));
+    let page = unsound_page(&place);
+    assert!(page.contains("Nothing is lost when the server ends, because another device"), "{page}");
     assert_ne!(place.cache(&["stop", &place.name])["dirty_bytes"], 0);
     assert_eq!(server.wait(), Some(0));
     let server = place.serve_as(&["--nbd", "socket", "--degraded"]);

@@ -2,8 +2,8 @@
 
 use plumb_block::{Bytes, Nanos};
 use plumb_cache::driver::{LatencyBucket, LatencyByRequest, RequestLatency};
-use plumb_cache::{Findings, Mode};
-use plumb_caches::{CacheStatus, EnduranceBy, Sleep, Wear, serving};
+use plumb_cache::{Findings, Layout, Mode};
+use plumb_caches::{CacheStatus, EnduranceBy, Sleep, Wear, last_resort, serving};
 use plumb_path::metrics::Metrics;
 use plumb_targets::ByteExtent;
 use plumb_text::printable;
@@ -129,16 +129,20 @@ fn add(page: &mut Page, cache: &CacheStatus) {
         Some(dirty) => contents(cache, dirty),
         None => {
             let serving = serving(&cache.name, "");
-            vec![format!("not served: {serving} serves it; log of {}", Bytes(cache.size))]
+            let verify = format!("`plumb cache verify {}`", shell_word(&cache.name));
+            vec![
+                format!("not served: {serving} serves it; log of {}", Bytes(cache.size)),
+                format!("how much data only the log holds is not known: {verify} reads the log and says it"),
+            ]
         }
     };
     facts.extend(cache.legs.iter().map(|leg| format!("log {} ({})", leg.path, leg.state)));
+    facts.extend(missing(cache));
     facts.extend(log_deleted(cache));
     facts.extend(backing_deleted(cache));
     facts.extend(cache.warnings.iter().map(|why| format!("WARNING: {why}")));
     facts.extend(cache.recovery.iter().flat_map(|found| recovery(cache, found)));
-    if cache.served {
-        let flushes = &cache.flushes;
+    if let Some(flushes) = cache.flushes.as_ref().filter(|_| cache.served) {
         let amplification =
             cache.write_amplification.map(|times| format!("; {times:.2} bytes to the log per byte written"));
         facts.push(format!(
@@ -219,6 +223,28 @@ fn log_error(name: &str, why: &str) -> String {
          log, or `plumb cache detach {name}` removes the cache",
         name = shell_word(name)
     )
+}
+
+/// Describes the devices of a cache that are not there.
+fn missing(cache: &CacheStatus) -> Vec<String> {
+    let (legs, is_mirror) = (cache.missing_legs().count(), cache.layout == Some(Layout::Mirror));
+    let mut facts = Vec::new();
+    for leg in cache.missing_legs() {
+        let remedy = if is_mirror && legs < cache.legs.len() {
+            format!(
+                "bring it back, or serve the cache from the rest of its mirror: {}",
+                serving(&cache.name, "--degraded")
+            )
+        } else {
+            format!("bring it back; {}", last_resort(&cache.name, &cache.uuid))
+        };
+        facts.push(format!("LOG MISSING: {} is not there; {remedy}", leg.path));
+    }
+    facts.extend(cache.backing.is_missing.then(|| {
+        let (path, last_resort) = (&cache.backing.path, last_resort(&cache.name, &cache.uuid));
+        format!("BACKING MISSING: {path} is not there; bring it back; {last_resort}")
+    }));
+    facts
 }
 
 /// Describes how to save the contents of log files in use that were deleted. A cache that does not serve
@@ -408,9 +434,10 @@ fn latencies(out: &mut Metrics, caches: &[&CacheStatus]) {
 /// Name, help text and value of a metric of each cache.
 type Gauge = (&'static str, &'static str, fn(&CacheStatus) -> Option<f64>);
 
-const GAUGES: [Gauge; 17] = [
+const GAUGES: [Gauge; 19] = [
     ("served", "The cache is served.", |cache| Some(f64::from(cache.served))),
-    ("log_size_bytes", "Bytes used of each device of the log.", |cache| Some(cache.size as f64)),
+    ("leg_size_bytes", "Bytes used of each device of the log.", |cache| Some(cache.size as f64)),
+    ("log_size_bytes", "Bytes of records that the log can hold.", |cache| cache.log_size.map(|of| of as f64)),
     ("log_used_bytes", "Bytes of the log that hold records.", |cache| cache.log_used.map(|of| of as f64)),
     ("dirty_bytes", "Bytes of data that only the log holds.", |cache| cache.dirty_bytes.map(|of| of as f64)),
     (
@@ -434,6 +461,10 @@ const GAUGES: [Gauge; 17] = [
     }),
     ("unreadable_bytes", "Bytes that the log can no longer read.", |cache| {
         cache.served.then(|| cache.unreadable.iter().map(|part| part.length).sum::<u64>() as f64)
+    }),
+    ("devices_missing", "Devices that are not there, of a cache that is not served.", |cache| {
+        let missing = cache.missing_legs().count() + usize::from(cache.backing.is_missing);
+        (!cache.served).then_some(missing as f64)
     }),
     ("legs_lost", "Devices of the log that failed.", |cache| {
         cache.served.then(|| cache.legs.iter().filter(|leg| leg.state == "lost").count() as f64)
@@ -515,7 +546,6 @@ fn metrics(caches: &[&CacheStatus]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use plumb_cache::Layout;
     use serde_json::json;
 
     use super::*;

@@ -37,7 +37,12 @@ fn finding(status: &CacheStatus) -> Exit {
     let failed =
         status.state.as_ref().is_some_and(|state| !["recovering", "serving", "stopped"].contains(&&**state));
     let is_lost = status.legs.iter().any(|leg| ["lost", "deleted"].contains(&&*leg.state));
-    if failed || is_lost || status.backing.is_deleted { Exit::Finding } else { finding_of_data(status) }
+    let is_missing = status.missing_legs().next().is_some() || status.backing.is_missing;
+    if failed || is_lost || is_missing || status.backing.is_deleted {
+        Exit::Finding
+    } else {
+        finding_of_data(status)
+    }
 }
 
 /// Returns the exit code for the data that only a cache holds: a finding if some of it cannot be read or
