@@ -125,7 +125,7 @@ struct JobSides {
 struct Side {
     counted: DirectionFigures,
     seconds: f64,
-    /// What its times leave out, if fio did not time whole operations.
+    /// Part of an operation that its times leave out, if fio did not time whole operations.
     without_submission: Option<String>,
 }
 
