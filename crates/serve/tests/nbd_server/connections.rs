@@ -238,6 +238,9 @@ fn a_client_that_died_with_a_request_that_is_never_answered_is_gone() {
     }
     assert_eq!(running.server.connections(), 1);
     drop(client);
-    assert_eq!(running.server.connections(), 0);
+    // A program that another test is starting may still have the socket of the client.
+    while running.server.connections() > 0 {
+        std::thread::yield_now();
+    }
     device.release();
 }
