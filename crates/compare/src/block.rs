@@ -96,7 +96,8 @@ pub(crate) fn of_transactions(mut block: Block, outcome: &LoadOutcome, threads: 
 }
 
 /// Builds the block that `scenario` measured on all `hosts` at once. Its figures are those of their `total`;
-/// its counts are the sums of theirs, because a total has no times of devices.
+/// its counts are the sums of theirs, because a total has no times of devices. If it has no counts of devices,
+/// those of the hosts cannot be added.
 pub fn block_of_hosts<'a>(
     total: &Sides,
     hosts: impl Iterator<Item = &'a Sides>,
@@ -105,7 +106,11 @@ pub fn block_of_hosts<'a>(
     let seconds = total.application.seconds;
     let way = Way::from_jobs(scenario.jobs());
     let block = block_of(total, way, seconds);
-    let counts = hosts.map(|host| way.counts(host)).reduce(Counts::plus);
+    let counts = hosts.map(|host| {
+        let storage = total.storage.as_ref().and(host.storage.clone());
+        way.counts(&Sides { storage, ..host.clone() })
+    });
+    let counts = counts.reduce(Counts::plus);
     let counts = counts.map_or(block.counts, |counts| Counts { seconds, ..counts });
     Block { counts, ..block }
 }

@@ -32,6 +32,7 @@ pub mod controller;
 pub mod hosts;
 pub mod launcher;
 mod load;
+mod machines;
 pub mod merge;
 pub mod message;
 pub mod processes;

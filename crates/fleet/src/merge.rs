@@ -16,6 +16,7 @@ use plumb_text::excerpt;
 use serde_json::Value;
 
 use crate::controller::{Controller, HostNow};
+use crate::machines;
 use crate::message::short;
 
 /// Relative difference between the first and last end of a host, above which hosts did not end together.
@@ -277,7 +278,8 @@ fn total(answers: &[Answer<'_>], ok: bool) -> Option<Sides> {
         side.above.clear();
         side.attribution = None;
     }
-    let storage = match (side, unknown) {
+    let hosts: Vec<&FleetHost> = measured().map(|answer| &answer.host).collect();
+    let storage = match (side, unknown.or_else(|| machines::shared_device(&hosts))) {
         (Some(side), None) => Ok(side),
         (_, why) => Err(why.unwrap_or_else(|| "nothing was measured".to_owned())),
     };
@@ -288,6 +290,7 @@ fn total(answers: &[Answer<'_>], ok: bool) -> Option<Sides> {
         Some(CpuSeconds { user: sum.user + of.user, system: sum.system + of.system })
     });
     total.cpu_unknown_because = total.cpu.is_none().then(|| "it is not known for every host".to_owned());
+    total.dirty_bytes_after = machines::dirty_bytes_after(&hosts);
     Some(total)
 }
 

@@ -67,7 +67,7 @@ impl ApplicationSide {
 }
 
 /// Storage side of a measurement: the requests handed to the block devices below the target.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StorageSide {
     /// Reads and writes per second, without empty flushes.
     pub iops: f64,
@@ -150,7 +150,7 @@ pub enum BytesBy {
 }
 
 /// Answer to whether the kernel counts empty flushes as writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlushWrites {
     /// A calibration with clean syncs showed one empty write for each flush; these were subtracted.
@@ -158,6 +158,7 @@ pub enum FlushWrites {
     /// A calibration showed that flushes are not counted as writes.
     NotCounted,
     /// Not calibrated; writes may include empty flushes.
+    #[default]
     Unknown,
 }
 

@@ -4,7 +4,7 @@ use plumb_block::{Bytes, Nanos};
 use plumb_load::{
     CpuUse, Direction, LoadOutcome, Part, ProcessorUse, SpanResult, TargetResult, ThreadResult,
 };
-use plumb_measure::{FlushWrites, SeriesEvent, StorageSide};
+use plumb_measure::{SeriesEvent, StorageSide};
 
 /// Operations of one direction: `count` of them with `bytes` each. The n-th starts after n intervals and
 /// takes n microseconds.
@@ -44,11 +44,7 @@ fn storage() -> StorageSide {
         writes: 0,
         read_bytes: 409_600,
         write_bytes: 0,
-        merges: 0,
-        flush_writes: FlushWrites::Unknown,
-        devices: Vec::new(),
-        above: Vec::new(),
-        attribution: None,
+        ..StorageSide::default()
     }
 }
 
