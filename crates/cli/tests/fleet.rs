@@ -445,6 +445,15 @@ fn levels_are_compared_on_all_hosts_at_once() {
     let counts = &document["measured"][0]["counts"];
     let [drives, slots] = ["device_seconds", "slot_seconds"].map(|name| counts[name].as_f64().unwrap());
     assert!(drives > 0.0 && slots > 1.5 * counts["seconds"].as_f64().unwrap(), "{counts:#}");
+    assert!(document["notes"].to_string().contains("2 names are one machine"), "{document:#}");
+    // A host that is lost makes the result partial; there is a document even if nothing was measured.
+    let mut compare = fleet("compare", "a,b", "test $0 = a && exec sh -c \"$1\"; exit 3");
+    compare.args("--factor policy=on,off sim:he8-media-cache --duration 100ms --no-record".split(' '));
+    let output = compare.output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    let document = valid_document("compare", &output);
+    let why = document["incomplete_because"].as_str().unwrap();
+    assert!(document["partial"] == true && why.starts_with("b: no agent answered"), "{document:#}");
     // Pilot blocks without the figure end it, as they end a comparison on one machine.
     let mut compare = fleet("compare", "a,b", SHELL);
     compare.args("--factor policy=on,off sim:he8-media-cache --random --write 100".split(' '));
@@ -489,7 +498,7 @@ fn levels_are_compared_on_all_hosts_at_once() {
             .output()
             .unwrap();
         assert_eq!(output.status.code(), Some(code), "{}", said(&output));
-        assert!(String::from_utf8_lossy(&output.stderr).contains(expected), "{}", said(&output));
+        assert!(said(&output).contains(expected), "{}", said(&output));
     }
 }
 

@@ -1,5 +1,6 @@
 //! Comparison on many hosts: each block is a load on all of them at once, measured as a whole.
 
+use std::fmt::{self, Display, Formatter};
 use std::sync::atomic::Ordering;
 
 use plumb_compare::{Design, Question, block_of_hosts, document, pilot_problem};
@@ -27,12 +28,30 @@ pub struct HostComparison {
     pub load: LoadTask,
 }
 
+/// Reason why not all blocks were run.
+enum Unfinished {
+    Running,
+    Interrupted,
+    /// A host did not finish its part of a block: its name and the reason.
+    Host(String),
+}
+
+impl Display for Unfinished {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Running => f.write_str("it has not ended"),
+            Self::Interrupted => f.write_str("interrupted"),
+            Self::Host(lost) => write!(f, "{lost}; the block in which it happened does not count"),
+        }
+    }
+}
+
 impl HostComparison {
     /// Runs and judges the blocks. Ends after an incomplete block, which does not count.
     ///
     /// # Errors
-    /// Fails if no block was measured, the pilot blocks cannot answer the question, the recording cannot be
-    /// written, or waiting for the hosts fails.
+    /// Fails if the pilot blocks cannot answer the question, the recording cannot be written, or waiting for
+    /// the hosts fails.
     pub fn run(
         &self,
         session: &mut Session,
@@ -45,40 +64,46 @@ impl HostComparison {
         let rounds = (0_u64..).zip(std::iter::once(practice).chain(design.orders()));
         let turns = rounds.flat_map(|(round, order)| order.into_iter().map(move |level| (round, level)));
         let note = format!("Each block is of {} hosts at once.", session.names.len());
-        let judged = |begun: &FleetDocument, blocks: &[Block], because: Option<String>| {
+        let judged = |begun: &FleetDocument, blocks: &[Block], because: Option<&Unfinished>| {
             let mut document = document(&self.question, &design, blocks.to_vec());
             document.environment.clone_from(&begun.environment);
             document.run_directory.clone_from(&begun.run_directory);
-            (document.complete, document.incomplete_because) = (because.is_none(), because);
+            (document.complete, document.incomplete_because) =
+                (because.is_none(), because.map(Unfinished::to_string));
+            document.partial = matches!(because, Some(Unfinished::Host(_)));
             document.notes.push(note.clone());
             document
         };
         let begun = FleetDocument { seed, ..FleetDocument::default() };
-        let ((blocks, lost), recording) =
-            session.recorded(command, begun, Content::Given, |session, kept| {
-                let mut blocks = Vec::new();
-                for (round, level) in turns {
-                    match self.block(session, round, level, kept, watch)? {
-                        Ok(block) => blocks.push(block),
-                        Err(lost) => return Ok((blocks, Some(lost))),
-                    }
-                    let is_pilot = blocks.len() == self.scenarios.len();
-                    let problem = is_pilot.then(|| pilot_problem(&self.question, &blocks)).flatten();
-                    if problem.is_some() {
-                        return Ok((Vec::new(), problem));
-                    }
-                    kept.write(judged(&kept.begun, &blocks, Some("it has not ended".to_owned())));
+        let (ended, recording) = session.recorded(command, begun, Content::Given, |session, kept| {
+            let mut blocks = Vec::new();
+            for (round, level) in turns {
+                match self.block(session, round, level, kept, watch)? {
+                    Ok(block) => blocks.push(block),
+                    Err(unfinished) => return Ok(Ok((blocks, Some(unfinished)))),
                 }
-                Ok((blocks, None))
-            })?;
-        if blocks.is_empty() {
-            recording.abandon().map_err(SessionError::Recording)?;
-            return Err(SessionError::NotMeasured(lost.unwrap_or_else(|| "nothing was measured".to_owned())));
-        }
-        Ok((judged(&recording.begun, &blocks, lost), recording))
+                let is_pilot = blocks.len() == self.scenarios.len();
+                let problem = is_pilot.then(|| pilot_problem(&self.question, &blocks)).flatten();
+                if let Some(problem) = problem {
+                    return Ok(Err(problem));
+                }
+                kept.write(judged(&kept.begun, &blocks, Some(&Unfinished::Running)));
+            }
+            Ok(Ok((blocks, None)))
+        })?;
+        let (blocks, unfinished) = match ended {
+            Ok(ended) => ended,
+            Err(problem) => {
+                recording.abandon().map_err(SessionError::Recording)?;
+                return Err(SessionError::NotMeasured(problem));
+            }
+        };
+        let mut document = judged(&recording.begun, &blocks, unfinished.as_ref());
+        document.notes.extend(session.names_of_one_machine());
+        Ok((document, recording))
     }
 
-    /// Runs one block on all hosts; the inner error is the reason why it does not count.
+    /// Runs one block on all hosts; the inner error says why it does not count.
     fn block(
         &self,
         session: &mut Session,
@@ -86,7 +111,7 @@ impl HostComparison {
         level: usize,
         kept: &mut InterimRecord,
         watch: Watch<'_>,
-    ) -> Result<Result<Block, String>, SessionError> {
+    ) -> Result<Result<Block, Unfinished>, SessionError> {
         let mut scenario = self.scenarios[level].clone();
         // Blocks of one round use the same random choices, different from those of other rounds.
         for job in scenario.jobs_mut() {
@@ -99,7 +124,7 @@ impl HostComparison {
         session.run(&task, given, kept, watch)?;
         let measured = merge::document(&mut session.answers()?);
         if session.stop.load(Ordering::Relaxed) {
-            return Ok(Err("interrupted".to_owned()));
+            return Ok(Err(Unfinished::Interrupted));
         }
         // A block on fewer hosts is not comparable.
         Ok(match (measured.total, measured.incomplete_because) {
@@ -107,7 +132,7 @@ impl HostComparison {
                 let hosts = measured.hosts.iter().filter_map(|host| host.total.as_ref());
                 Ok(Block { level, round, ..block_of_hosts(&total, hosts, &scenario) })
             }
-            (_, lost) => Err(lost.unwrap_or_else(|| "nothing was measured".to_owned())),
+            (_, lost) => Err(Unfinished::Host(lost.unwrap_or_else(|| "nothing was measured".to_owned()))),
         })
     }
 }

@@ -8,9 +8,11 @@ use std::sync::atomic::AtomicBool;
 use plumb_block::{Clock as _, FailureKind, Nanos};
 use plumb_measure::Out;
 use plumb_report::document::FleetDocument;
+use plumb_report::document::fleet::FleetHost;
+use plumb_report::verdict::names_of_one_machine;
 
 use crate::clock::MonotonicClock;
-use crate::controller::{Controller, Settings};
+use crate::controller::{Controller, HostNow, Settings};
 use crate::launcher::Launcher;
 use crate::merge;
 use crate::message::Task;
@@ -198,6 +200,16 @@ impl Session {
         let answers = merge::answers(&mut self.controller);
         self.keep_leases()?;
         Ok(answers)
+    }
+
+    /// Returns a sentence for each machine of which several hosts are names.
+    pub(crate) fn names_of_one_machine(&self) -> Vec<String> {
+        let host = |now: HostNow<'_>| FleetHost {
+            name: now.name.to_owned(),
+            boot_id: now.boot_id.map(str::to_owned),
+            ..FleetHost::default()
+        };
+        names_of_one_machine(&self.controller.hosts().map(host).collect::<Vec<_>>())
     }
 
     /// Exchanges heartbeats with all hosts once.

@@ -55,6 +55,9 @@ pub struct ComparisonDocument {
     pub complete: bool,
     /// Reason why it is not complete; null if it is.
     pub incomplete_because: Option<String>,
+    /// True if a host of a comparison on many hosts did not finish its part of a block, which ended it.
+    #[serde(default)]
+    pub partial: bool,
     /// True if it ended because of a failure, such as that of a flush or a device.
     pub failed: bool,
     /// Remarks that supplement the figures.

@@ -26,7 +26,7 @@ pub fn conclude_fleet(document: &mut FleetDocument, of_hosts: &[(String, Finding
     Finding::sort_by_severity(&mut document.verdicts);
     let worst = document.verdicts.iter().map(|finding| finding.severity).max();
     document.level = worst.map_or("none", Severity::word).to_owned();
-    document.headline = [vec![headline(document)], one_machine(document)].concat().join(" ");
+    document.headline = [vec![headline(document)], names_of_one_machine(&document.hosts)].concat().join(" ");
     let unknown = document.hosts.iter().filter(|host| host.level.as_deref() == Some(UNKNOWN));
     let unknown = named(unknown.map(|host| host.name.as_str()));
     if worst <= Some(Severity::Info) && !unknown.is_empty() {
@@ -35,10 +35,10 @@ pub fn conclude_fleet(document: &mut FleetDocument, of_hosts: &[(String, Finding
     }
 }
 
-/// Returns names that belong to one machine: its figures count once for each of them.
-fn one_machine(document: &FleetDocument) -> Vec<String> {
+/// Returns a sentence for each machine of which several hosts are names: its devices and memory are shared.
+pub fn names_of_one_machine(hosts: &[FleetHost]) -> Vec<String> {
     let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for host in &document.hosts {
+    for host in hosts {
         if let Some(boot_id) = &host.boot_id {
             names.entry(boot_id).or_default().push(&host.name);
         }

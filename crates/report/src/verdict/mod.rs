@@ -28,7 +28,7 @@ mod waiting;
 use plumb_path::{Finding, Flush, Severity, WritePath};
 
 use self::evidence::Evidence;
-pub use self::fleet::{STRAGGLER_SHARE, conclude_fleet, named};
+pub use self::fleet::{STRAGGLER_SHARE, conclude_fleet, named, names_of_one_machine};
 pub(crate) use self::neighbours::Foreign;
 use self::outcome::Verdict;
 use crate::document::{RunDocument, RunTarget};
