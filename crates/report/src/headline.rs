@@ -124,7 +124,7 @@ impl Headline {
             return Self::of_path(path);
         }
         let meaning = format!(
-            "An fsync is known to make data durable on {} of {}.",
+            "By what the devices report, an fsync makes data durable on {} of {}.",
             survey.paths.iter().filter(|path| path.durable_at.fsync.is_some()).count(),
             crate::quantity::counted(survey.paths.len() as u64, "path")
         );
