@@ -396,9 +396,10 @@ fn change(ratio: f64) -> String {
     }
 }
 
-/// Formats an interval of ratios in the form that [`difference`] uses for a ratio in it.
+/// Formats an interval of ratios, both ends in one form: that of [`difference`] for a ratio in it, or as
+/// factors if only the upper end is one.
 fn range(low: f64, high: f64) -> String {
-    match low >= 2.0 {
+    match high >= 2.0 {
         true => format!("{} to {} times", show_ratio(low), show_ratio(high)),
         false if is_part(high) => format!("{} to {}", percent(low), percent(high)),
         false => format!("{} to {}", change(low), change(high)),

@@ -63,7 +63,11 @@ fn sections(document: &ComparisonDocument) -> Vec<Section> {
     let is_judged = document.blocks > 0;
     let mut sections = vec![
         Section::new("The difference", Item::table(is_judged.then(|| ratios(document)))).charted(),
-        Section::new("Why: the time per operation", document.contrasts().flat_map(why).collect()).charted(),
+        Section::new(
+            "Why: the time from one operation to the next",
+            document.contrasts().flat_map(why).collect(),
+        )
+        .charted(),
         Section::new("Limits", Item::table(limits(document))),
         Section::new("The levels", Item::table(is_judged.then(|| levels(document)))),
         Section::new("How sure", Item::lines(&how_sure(document))),
@@ -138,6 +142,7 @@ fn headline(document: &ComparisonDocument) -> Headline {
 
 fn label(document: &ComparisonDocument) -> &'static str {
     match (document.contrast.ratio, document.contrast.outcome) {
+        _ if document.partial => "Partial",
         (None, _) if document.blocks == 0 && document.complete => "Predicted",
         (None, _) | (_, Outcome::NotMeasured) => "Not measured",
         (_, Outcome::Different) => "Different",
@@ -190,7 +195,7 @@ fn main_cause(document: &ComparisonDocument) -> Option<String> {
     is_explained.then(|| match main.term.as_str() {
         "remainder" => "the counters do not explain most of it".to_owned(),
         _ => format!(
-            "{}, which {} {} per operation",
+            "{}, which {} {} from one operation to the next",
             main.sentence,
             if main.seconds > 0.0 { "costs" } else { "saves" },
             duration(main.seconds.abs())
@@ -390,9 +395,11 @@ fn how_sure(document: &ComparisonDocument) -> Vec<String> {
         }
         false => "",
     };
+    // Looks after the last round that was run did not take place.
+    let planned = if document.blocks < design.rounds_max { "were to be" } else { "were" };
     lines.push(format!(
-        "The results were looked at after {} rounds, as fixed before the first; the error of {} is shared \
-         among these looks{early}.",
+        "The results {planned} looked at after {} rounds, as fixed before the first; the error of {} is \
+         shared among these looks{early}.",
         looks.join(", "),
         percent(design.error)
     ));
