@@ -6,7 +6,7 @@ use plumb_block::{Caching, SyncMethod};
 use plumb_measure::Latency;
 use plumb_text::{printable, shell_word};
 
-use crate::document::{Environment, RunDocument, RunTarget};
+use crate::document::{Environment, RunDocument, RunTarget, Sides};
 use crate::figures::{FlushCount, P99_FROM, SINCE_INTENDED};
 use crate::levels;
 use crate::printable::shell_line;
@@ -145,6 +145,12 @@ fn longest(label: &'static str, latency: &Latency, note: String) -> Figure {
     }
 }
 
+/// Returns the time of nearly all syncs, for a note; empty if it is unknown.
+pub(crate) fn syncs_alone(total: &Sides) -> String {
+    let p99 = total.sync.latency.and_then(|syncs| syncs.p99.filter(|_| syncs.count >= P99_FROM));
+    p99.map_or_else(String::new, |p99| format!("; 99 of 100 syncs within {}", quantity::duration(Some(p99))))
+}
+
 /// Returns the figures of all targets together.
 fn load_figures(document: &RunDocument) -> Vec<Figure> {
     let total = &document.total;
@@ -175,7 +181,7 @@ fn load_figures(document: &RunDocument) -> Vec<Figure> {
         }
         figure
     }));
-    let is_apart = by_transactions.is_none() && total.lacks_durable_latency();
+    let is_apart = by_transactions.is_none() && total.has_separate_syncs();
     let label = if is_apart { LONGEST_WITHOUT_SYNCS } else { LONGEST };
     let mut note = format!("half within {}", quantity::duration(latency.p50));
     if let Some(service) = total.service_time().filter(|_| by_transactions.is_none()) {
@@ -184,8 +190,8 @@ fn load_figures(document: &RunDocument) -> Vec<Figure> {
         let served = quantity::duration(time);
         note.push_str(&format!(", {SINCE_INTENDED}; the service alone: {share} within {served}"));
     }
-    if let Some(syncs) = total.sync.latency.filter(|_| is_apart) {
-        note.push_str(&format!("; 99 of 100 syncs within {}", quantity::duration(syncs.p99)));
+    if is_apart {
+        note.push_str(&syncs_alone(total));
     }
     figures.push(longest(label, &latency, note));
     if let Some(durable) = &total.durable_latency {

@@ -5,7 +5,7 @@ use plumb_path::Severity;
 use plumb_text::printable;
 
 use crate::document::{FleetDocument, Sides};
-use crate::facts::{Fact, Figure, LONGEST};
+use crate::facts::{Fact, Figure, LONGEST, syncs_alone};
 use crate::figures::{P99_FROM, SINCE_INTENDED};
 use crate::headline::{Headline, NOT_KNOWN, UNKNOWN, incomplete};
 use crate::outline::{Item, Outline, Section};
@@ -82,7 +82,11 @@ fn figures(document: &FleetDocument) -> Vec<Figure> {
         "operations of these hosts"
     };
     let since = total.service_time().map_or_else(String::new, |_| format!(", {SINCE_INTENDED}"));
-    figures.extend(p99.map(|p99| Figure::new(LONGEST, p99, "", format!("of all {of}{since}"))));
+    let syncs = match total.has_separate_syncs() {
+        true => format!(", without their syncs{}", syncs_alone(total)),
+        false => String::new(),
+    };
+    figures.extend(p99.map(|p99| Figure::new(LONGEST, p99, "", format!("of all {of}{since}{syncs}"))));
     figures.push(hosts);
     figures
 }
@@ -235,8 +239,11 @@ mod tests {
         assert_eq!(figure, "8 ms of all writes of these hosts, with their syncs");
         assert!(table.contains("4 ms  8 ms") && !table.contains("1 ms"), "{table}");
         document.total.as_mut().unwrap().sync.ios = 50;
-        assert_eq!(said(&document).0, "1 ms of all operations of these hosts");
+        assert_eq!(said(&document).0, "1 ms of all operations of these hosts, without their syncs");
         document.total.as_mut().unwrap().application.latency_from_intended_start = Some(latency(1.0));
-        assert_eq!(said(&document).0, "1 s of all operations of these hosts, since the intended start");
+        assert_eq!(
+            said(&document).0,
+            "1 s of all operations of these hosts, since the intended start, without their syncs"
+        );
     }
 }

@@ -267,11 +267,11 @@ fn times_of(total: &Sides, latency: &Latency) -> String {
     if total.is_synced_one_by_one() {
         return format!("with their syncs {spread_of}");
     }
-    match total.sync.latency.as_ref().filter(|_| total.lacks_durable_latency()) {
-        Some(syncs) => format!("without their syncs {spread_of}; the syncs alone: {}", spread(syncs)),
-        None if total.lacks_durable_latency() => format!("without their syncs {spread_of}"),
-        None => spread_of,
+    if !total.has_separate_syncs() {
+        return spread_of;
     }
+    let alone = total.sync.latency.as_ref().map(|syncs| format!("; the syncs alone: {}", spread(syncs)));
+    format!("without their syncs {spread_of}{}", alone.unwrap_or_default())
 }
 
 /// Describes the syncs and their flushes: of each method for a check, otherwise of all.

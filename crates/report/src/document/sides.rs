@@ -169,6 +169,11 @@ impl Sides {
         self.write.ios > 0 && self.sync.ios > 0 && self.durable_latency.is_none()
     }
 
+    /// Returns true if writes were synced, and the latency of an operation does not include the syncs.
+    pub fn has_separate_syncs(&self) -> bool {
+        self.write.ios > 0 && self.sync.ios > 0 && !self.is_synced_one_by_one()
+    }
+
     /// Returns true if anything was written or synced, or operations of unknown direction completed.
     pub(crate) fn may_have_written(&self) -> bool {
         let known = self.read.ios.saturating_add(self.trim.ios);
