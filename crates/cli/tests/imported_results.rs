@@ -119,7 +119,7 @@ fn what_is_printed_in_a_language_is_read_back_and_compared() {
 #[test]
 fn an_imported_result_from_memory_is_told_as_one() {
     let place = Place::new();
-    let fio = "fio --name=one --filename=f --size=8m --rw=randread --bs=4k --ioengine=psync --direct=0 --runtime=1 --time_based \
+    let fio = "fio --name=one --filename=f --size=8m --rw=randread --bs=512 --ioengine=psync --direct=0 --runtime=1 --time_based \
                --output-format=json --no-record";
     printed(&place, fio, "cached.json");
     // Versions that print no sectors still have the time per operation.
