@@ -182,9 +182,11 @@ fn a_result_of_windows_is_judged_and_what_is_no_result_refused() {
     file(
         "two.json",
         r#"{"fio version": "fio-3.42", "timestamp": 1683195082, "jobs": [
-            {"jobname": "a", "groupid": 0, "job_start": 1683195072000, "job options": {"iodepth": "8", "numjobs": "2"},
-             "read": {"total_ios": 10, "io_bytes": 40960, "runtime": 1000, "clat_ns": {"N": 10, "mean": 1000, "max": 9000}}},
-            {"jobname": "b", "groupid": 0, "job_start": 1683195072000, "job options": {"iodepth": "4", "numjobs": "2", "group_reporting": "1"},
+            {"jobname": "a", "groupid": 0, "job_start": 1683195072000, "job options": {"iodepth": "4", "numjobs": "2"},
+             "read": {"total_ios": 5, "io_bytes": 20480, "runtime": 1000, "clat_ns": {"N": 5, "mean": 1000, "max": 9000}}},
+            {"jobname": "a", "groupid": 0, "job_start": 1683195072000, "job options": {"iodepth": "4", "numjobs": "2"},
+             "read": {"total_ios": 5, "io_bytes": 20480, "runtime": 1000, "clat_ns": {"N": 5, "mean": 1000, "max": 9000}}},
+            {"jobname": "b", "groupid": 0, "job_start": 1683195072000, "job options": {"iodepth": "4", "numjobs": "2"},
              "read": {"total_ios": 10, "io_bytes": 40960, "runtime": 1000, "clat_ns": {"N": 10, "mean": 1000, "max": 9000}}}]}"#,
     );
     let two = imported(&place, "two.json");

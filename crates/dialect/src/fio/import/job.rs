@@ -118,6 +118,8 @@ struct JobSides {
     together: Option<Distribution>,
     /// Run time of the job, if printed.
     job_seconds: Option<f64>,
+    /// Number of clones of the job that the entry is of.
+    threads: u64,
 }
 
 /// A direction and its run time.
@@ -129,13 +131,29 @@ struct Side {
     without_submission: Option<String>,
 }
 
-/// Reads a job of version `version` of fio. `global` are the options of all jobs.
+/// Returns the number of clones of a job that its entry is of. Without group reporting each clone has an entry
+/// of its own. fio lists `group_reporting` only if it was in a job file, so a single entry of several clones
+/// tells it, too.
+fn threads<'a>(job: &Field<'a>, options: &Options<'_>, all: &[Field<'a>]) -> u64 {
+    let name = |job: &Field<'a>| ["hostname", "jobname"].map(|key| job.get(key).text().map(str::to_owned));
+    let alike = all.iter().filter(|other| name(other) == name(job)).count();
+    let is_grouped = alike == 1 || options.is("group_reporting");
+    options.number("numjobs").filter(|_| is_grouped).unwrap_or(1).max(1)
+}
+
+/// Reads a job of version `version` of fio, one of `all`. `global` are the options of all jobs.
 ///
 /// # Errors
 /// Fails if a value is impossible.
-pub(super) fn read_job<'a>(job: &Field<'a>, global: &'a Field<'a>, version: &str) -> Result<Job, Error> {
+pub(super) fn read_job<'a>(
+    job: &Field<'a>,
+    all: &[Field<'a>],
+    global: &'a Field<'a>,
+    version: &str,
+) -> Result<Job, Error> {
     let options = Options::of_job(job, global);
-    let measured = measured(job, &options, version)?;
+    let threads = threads(job, &options, all);
+    let measured = JobSides { threads, ..measured(job, &options, version)? };
     let name = match (job.get("hostname").text(), job.get("jobname").text().unwrap_or("job")) {
         (Some(host), name) => format!("{host}: {name}"),
         (None, name) => name.to_owned(),
@@ -209,7 +227,7 @@ fn measured(job: &Field<'_>, options: &Options<'_>, version: &str) -> Result<Job
         && !options.only_reads();
     let sync = DirectionFigures { operations, distribution, is_uncounted, ..DirectionFigures::default() };
     let job_seconds = job.get("job_runtime").seconds(1e3)?;
-    Ok(JobSides { read, write, trim, sync, mixed, together, job_seconds })
+    Ok(JobSides { read, write, trim, sync, mixed, together, job_seconds, threads: 1 })
 }
 
 /// Checks the figures of a direction: operations without failures must have bytes, and none may exceed the
@@ -356,10 +374,8 @@ fn parts(
         }
     };
     let (user, system) = (share("usr_cpu")?, share("sys_cpu")?);
-    // Without group reporting each clone has an entry of its own.
-    let threads = options.number("numjobs").filter(|_| options.is("group_reporting")).unwrap_or(1).max(1);
     let depth = options.text("iodepth").map_or(Some(1), |text| text.parse::<u64>().ok());
-    let JobSides { read, write, trim, sync, mixed, together, .. } = measured;
+    let JobSides { read, write, trim, sync, mixed, together, threads, .. } = measured;
     let (work_read, verification) =
         if is_verified_apart { (Side::default(), Some(read)) } else { (read, None) };
     let longest = [&work_read, &write, &trim, &mixed].iter().map(|side| side.seconds).fold(0.0, f64::max);

@@ -80,7 +80,7 @@ fn read_document(document: &Document, place: &str) -> Result<ImportedResult, Err
     }));
     let mut groups: Vec<u64> = Vec::new();
     for field in &jobs {
-        let job = read_job(field, &options, version)?;
+        let job = read_job(field, &jobs, &options, version)?;
         let group = field.get("groupid").count()?.unwrap_or(0);
         let at = groups.iter().position(|known| *known == group).unwrap_or_else(|| {
             groups.push(group);
