@@ -145,6 +145,7 @@ fn label(document: &ComparisonDocument) -> &'static str {
         _ if document.partial => "Partial",
         (None, _) if document.blocks == 0 && document.complete => "Predicted",
         (None, _) | (_, Outcome::NotMeasured) => "Not measured",
+        _ if document.limits.iter().any(|limit| limit.exceeded.is_none()) => "Not measured",
         (_, Outcome::Different) => "Different",
         (_, Outcome::Equivalent) => "Equivalent",
         (_, Outcome::NoneSeen) => "No difference seen",
@@ -210,6 +211,13 @@ fn meaning(document: &ComparisonDocument) -> String {
     meaning.extend(
         exceeded.map(|limit| format!("The limit {} is exceeded by {}.", limit.limit, limit.compared)),
     );
+    let undecided = document.limits.iter().filter(|limit| limit.exceeded.is_none());
+    meaning.extend(undecided.filter(|_| document.contrast.ratio.is_some()).map(|limit| {
+        format!(
+            "The limit {} of {} is not decided: it is inside the interval, or there is none.",
+            limit.limit, limit.compared
+        )
+    }));
     meaning.extend(main_cause(document).map(|cause| format!("Why: {cause}.")));
     if !document.design.interleaved {
         meaning.push(
@@ -450,7 +458,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::document::comparison::DesignFacts;
+    use crate::document::comparison::{DesignFacts, LimitResult};
 
     #[test]
     fn a_cause_is_of_operations_and_of_a_profile_of_its_transactions() {
@@ -476,6 +484,26 @@ mod tests {
         assert!(cause("bytes-per-second", &[("iops", 0.5), ("bytes-per-second", 4.0)]).is_none());
         assert!(cause("bytes-per-second", &[("iops", 1.5), ("bytes-per-second", 4.0)]).is_some());
         assert!(cause("transactions", &[("iops", 0.5), ("transactions", 4.0)]).is_some());
+    }
+
+    #[test]
+    fn an_undecided_limit_is_not_measured_whatever_the_ratio() {
+        let ratio = Some(Estimate { median: 1.2, low: Some(1.1), high: Some(1.3), ..Estimate::default() });
+        let contrast = Contrast { outcome: Outcome::Different, ratio, ..Contrast::default() };
+        let of = |exceeded| {
+            let limits = vec![LimitResult {
+                limit: "iops ratio < 1.25".to_owned(),
+                exceeded,
+                ..LimitResult::default()
+            }];
+            headline(&ComparisonDocument {
+                limits,
+                contrast: contrast.clone(),
+                ..ComparisonDocument::default()
+            })
+        };
+        assert_eq!((of(Some(false)).label, of(None).label), ("Different", "Not measured"));
+        assert!(of(None).meaning.contains("iops ratio < 1.25"), "{}", of(None).meaning);
     }
 
     #[test]
