@@ -29,14 +29,14 @@ pub struct HostComparison {
 }
 
 /// Reason why not all blocks were run.
-enum Unfinished {
+enum EarlyEnd {
     Running,
     Interrupted,
     /// A host did not finish its part of a block: its name and the reason.
     Host(String),
 }
 
-impl Display for Unfinished {
+impl Display for EarlyEnd {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Running => f.write_str("it has not ended"),
@@ -64,13 +64,13 @@ impl HostComparison {
         let rounds = (0_u64..).zip(std::iter::once(practice).chain(design.orders()));
         let turns = rounds.flat_map(|(round, order)| order.into_iter().map(move |level| (round, level)));
         let note = format!("Each block is of {} hosts at once.", session.names.len());
-        let judged = |begun: &FleetDocument, blocks: &[Block], because: Option<&Unfinished>| {
+        let judged = |begun: &FleetDocument, blocks: &[Block], because: Option<&EarlyEnd>| {
             let mut document = document(&self.question, &design, blocks.to_vec());
             document.environment.clone_from(&begun.environment);
             document.run_directory.clone_from(&begun.run_directory);
             (document.complete, document.incomplete_because) =
-                (because.is_none(), because.map(Unfinished::to_string));
-            document.partial = matches!(because, Some(Unfinished::Host(_)));
+                (because.is_none(), because.map(EarlyEnd::to_string));
+            document.partial = matches!(because, Some(EarlyEnd::Host(_)));
             document.notes.push(note.clone());
             document
         };
@@ -80,25 +80,25 @@ impl HostComparison {
             for (round, level) in turns {
                 match self.block(session, round, level, kept, watch)? {
                     Ok(block) => blocks.push(block),
-                    Err(unfinished) => return Ok(Ok((blocks, Some(unfinished)))),
+                    Err(early_end) => return Ok(Ok((blocks, Some(early_end)))),
                 }
                 let is_pilot = blocks.len() == self.scenarios.len();
                 let problem = is_pilot.then(|| pilot_problem(&self.question, &blocks)).flatten();
                 if let Some(problem) = problem {
                     return Ok(Err(problem));
                 }
-                kept.write(judged(&kept.begun, &blocks, Some(&Unfinished::Running)));
+                kept.write(judged(&kept.begun, &blocks, Some(&EarlyEnd::Running)));
             }
             Ok(Ok((blocks, None)))
         })?;
-        let (blocks, unfinished) = match ended {
+        let (blocks, early_end) = match ended {
             Ok(ended) => ended,
             Err(problem) => {
                 recording.abandon().map_err(SessionError::Recording)?;
                 return Err(SessionError::NotMeasured(problem));
             }
         };
-        let mut document = judged(&recording.begun, &blocks, unfinished.as_ref());
+        let mut document = judged(&recording.begun, &blocks, early_end.as_ref());
         document.notes.extend(session.names_of_one_machine());
         Ok((document, recording))
     }
@@ -111,7 +111,7 @@ impl HostComparison {
         level: usize,
         kept: &mut InterimRecord,
         watch: Watch<'_>,
-    ) -> Result<Result<Block, Unfinished>, SessionError> {
+    ) -> Result<Result<Block, EarlyEnd>, SessionError> {
         let mut scenario = self.scenarios[level].clone();
         // Blocks of one round use the same random choices, different from those of other rounds.
         for job in scenario.jobs_mut() {
@@ -124,7 +124,7 @@ impl HostComparison {
         session.run(&task, given, kept, watch)?;
         let measured = merge::document(&mut session.answers()?);
         if session.stop.load(Ordering::Relaxed) {
-            return Ok(Err(Unfinished::Interrupted));
+            return Ok(Err(EarlyEnd::Interrupted));
         }
         // A block on fewer hosts is not comparable.
         Ok(match (measured.total, measured.incomplete_because) {
@@ -132,7 +132,7 @@ impl HostComparison {
                 let hosts = measured.hosts.iter().filter_map(|host| host.total.as_ref());
                 Ok(Block { level, round, ..block_of_hosts(&total, hosts, &scenario) })
             }
-            (_, lost) => Err(Unfinished::Host(lost.unwrap_or_else(|| "nothing was measured".to_owned()))),
+            (_, lost) => Err(EarlyEnd::Host(lost.unwrap_or_else(|| "nothing was measured".to_owned()))),
         })
     }
 }
