@@ -140,6 +140,33 @@ fn an_imported_result_from_memory_is_told_as_one() {
 }
 
 #[test]
+fn clones_of_a_job_of_fio_are_counted_whether_they_have_one_entry_or_several() {
+    // Two clones of `a` have an entry each, those of `b` one together.
+    let entry = |name: &str, operations: u64| {
+        serde_json::json!({
+            "jobname": name, "groupid": 0, "job_start": 1_683_195_072_000_u64,
+            "job options": {"iodepth": "4", "numjobs": "2"},
+            "read": {"total_ios": operations, "io_bytes": operations * 4096, "runtime": 1000,
+                     "clat_ns": {"N": operations, "mean": 1000, "max": 9000}},
+        })
+    };
+    let jobs = [entry("a", 5), entry("a", 5), entry("b", 10)];
+    let two = serde_json::json!({"fio version": "fio-3.42", "timestamp": 1_683_195_082, "jobs": jobs});
+    let place = Place::new();
+    std::fs::write(place.here.path().join("two.json"), two.to_string()).unwrap();
+    let two = imported(&place, "two.json");
+    assert_eq!(number(&two, "/total/depth"), 16.0);
+    // Means and extremes of jobs can be combined, but not percentiles.
+    let latency = &two["total"]["read"]["latency"];
+    assert_eq!(
+        (&latency["mean"], &latency["max"], &latency["p99"]),
+        (&1e-6.into(), &9e-6.into(), &Value::Null)
+    );
+    assert!(two["total"]["percentiles_unknown_because"].is_string(), "{two:#}");
+    assert_eq!(two["environment"]["started_at"], "2023-05-04T10:11:12Z");
+}
+
+#[test]
 fn a_result_of_windows_is_judged_and_what_is_no_result_refused() {
     let place = Place::new();
     let file = |name: &str, text: &str| std::fs::write(place.here.path().join(name), text).unwrap();
@@ -179,26 +206,6 @@ fn a_result_of_windows_is_judged_and_what_is_no_result_refused() {
         .current_dir(place.here.path())
         .output();
     assert_eq!(joined.as_ref().unwrap().status.code(), Some(0), "{}", said(&joined.unwrap()));
-    file(
-        "two.json",
-        r#"{"fio version": "fio-3.42", "timestamp": 1683195082, "jobs": [
-            {"jobname": "a", "groupid": 0, "job_start": 1683195072000, "job options": {"iodepth": "4", "numjobs": "2"},
-             "read": {"total_ios": 5, "io_bytes": 20480, "runtime": 1000, "clat_ns": {"N": 5, "mean": 1000, "max": 9000}}},
-            {"jobname": "a", "groupid": 0, "job_start": 1683195072000, "job options": {"iodepth": "4", "numjobs": "2"},
-             "read": {"total_ios": 5, "io_bytes": 20480, "runtime": 1000, "clat_ns": {"N": 5, "mean": 1000, "max": 9000}}},
-            {"jobname": "b", "groupid": 0, "job_start": 1683195072000, "job options": {"iodepth": "4", "numjobs": "2"},
-             "read": {"total_ios": 10, "io_bytes": 40960, "runtime": 1000, "clat_ns": {"N": 10, "mean": 1000, "max": 9000}}}]}"#,
-    );
-    let two = imported(&place, "two.json");
-    assert_eq!(number(&two, "/total/depth"), 16.0);
-    // Means and extremes of jobs can be combined, but not percentiles.
-    let latency = &two["total"]["read"]["latency"];
-    assert_eq!(
-        (&latency["mean"], &latency["max"], &latency["p99"]),
-        (&1e-6.into(), &9e-6.into(), &Value::Null)
-    );
-    assert!(two["total"]["percentiles_unknown_because"].is_string(), "{two:#}");
-    assert_eq!(two["environment"]["started_at"], "2023-05-04T10:11:12Z");
     let shown =
         plumb().args(["report", "-v", "windows.txt"]).current_dir(place.here.path()).output().unwrap();
     assert!(said(&shown).contains("Imported from windows.txt"), "{}", said(&shown));

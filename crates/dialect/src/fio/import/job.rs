@@ -131,9 +131,9 @@ struct Side {
     without_submission: Option<String>,
 }
 
-/// Returns the number of clones of a job that its entry is of. Without group reporting each clone has an entry
-/// of its own. fio lists `group_reporting` only if it was in a job file, so a single entry of several clones
-/// tells it, too.
+/// Returns the number of clones of a job that its entry is of. Without group reporting each clone has an
+/// entry of its own. fio lists `group_reporting` only if it was in a job file, so a single entry of several
+/// clones tells it, too.
 fn threads<'a>(job: &Field<'a>, options: &Options<'_>, all: &[Field<'a>]) -> u64 {
     let name = |job: &Field<'a>| ["hostname", "jobname"].map(|key| job.get(key).text().map(str::to_owned));
     let alike = all.iter().filter(|other| name(other) == name(job)).count();
