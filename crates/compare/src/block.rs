@@ -96,8 +96,8 @@ pub(crate) fn of_transactions(mut block: Block, outcome: &LoadOutcome, threads: 
 }
 
 /// Builds the block that `scenario` measured on all `hosts` at once. Its figures are those of their `total`;
-/// its counts are the sums of theirs, because a total has no times of devices. If it has no counts of devices,
-/// those of the hosts cannot be added.
+/// its counts are the sums of theirs, because a total has no times of devices. If it has no counts of
+/// devices, those of the hosts cannot be added.
 pub fn block_of_hosts<'a>(
     total: &Sides,
     hosts: impl Iterator<Item = &'a Sides>,
