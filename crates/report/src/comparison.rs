@@ -57,7 +57,11 @@ fn sections(document: &ComparisonDocument) -> Vec<Section> {
         let title = (document.others.is_empty()).then(String::new);
         let title = title.unwrap_or_else(|| format!("{} against {}:", contrast.compared, contrast.against));
         let of = Some(Item::Line(printable(&title))).filter(|_| !title.is_empty());
-        of.into_iter().chain([Item::Table(table)]).collect()
+        let is_offset = contrast.explanation.iter().any(|term| term.share.is_some_and(|share| share > 1.0));
+        let offset = is_offset.then(|| {
+            Item::Line("A share above 100% is offset by terms that make the difference smaller.".to_owned())
+        });
+        of.into_iter().chain([Item::Table(table)]).chain(offset).collect()
     };
     let found = document.verdicts.iter().filter(|finding| finding.severity > Severity::Info);
     let is_judged = document.blocks > 0;

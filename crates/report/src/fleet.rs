@@ -46,7 +46,7 @@ fn headline(document: &FleetDocument) -> Headline {
     // The reason of each host is in a section of its own.
     let missing = document.missing().count() as u64;
     let missing = (missing > 0)
-        .then(|| format!("{} of {} hosts are missing or incomplete", count(missing), document.hosts.len()));
+        .then(|| format!("{} of {} hosts missing or incomplete", count(missing), document.hosts.len()));
     let because = missing.as_deref().or(document.incomplete_because.as_deref());
     Headline {
         severity,

@@ -248,8 +248,16 @@ fn summary(document: &RunDocument) -> String {
         "{} {what} per second, {} MiB/s; {}.",
         rate(side.iops),
         mebibytes(side.bytes_per_second),
-        times.unwrap_or_else(|| "latencies were not recorded".to_owned())
+        times.unwrap_or_else(|| unknown_times(total).to_owned())
     )
+}
+
+/// Describes that the time of all operations together is unknown.
+fn unknown_times(total: &Sides) -> &'static str {
+    match [&total.read, &total.write, &total.trim].iter().any(|side| side.latency.is_some()) {
+        true => "the latency of all together is not known, only that of some directions (see the table)",
+        false => "latencies were not recorded",
+    }
 }
 
 /// Describes the times of operations with `latency`, and whether they include the wait for the start and the
@@ -494,6 +502,10 @@ mod tests {
         document.total.sync.ios = 500;
         let said = summary(&document);
         assert!(said.contains("operations per second") && said.contains("within 10 µs"), "{said}");
+        document.total.application.latency = None;
+        document.total.write.latency = Some(latency(1.0));
+        let said = summary(&document);
+        assert!(said.contains("only that of some directions") && !said.contains("not recorded"), "{said}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use plumb_path::Severity;
 use super::evidence::Evidence;
 use super::outcome::Verdict;
 use crate::figures::P99_FROM;
-use crate::quantity::count;
+use crate::quantity::counted;
 
 /// Number of operations below which no figure is meaningful.
 const ANY_FROM: u64 = 30;
@@ -24,13 +24,13 @@ pub(super) fn too_short(evidence: &Evidence<'_>) -> Option<Verdict> {
     Some(Verdict::new(
         Severity::Info,
         format!(
-            "{name} completed {} operations in its time: {}.",
-            count(least.count),
+            "{name} completed {} in its time: {}.",
+            counted(least.count, "operation"),
             rests_on_few(least.count)
         ),
         few.iter()
             .map(|(name, latency)| {
-                format!("{name}: {} operations, {}", count(latency.count), rests_on_few(latency.count))
+                format!("{name}: {}, {}", counted(latency.count, "operation"), rests_on_few(latency.count))
             })
             .collect(),
     ))
