@@ -29,7 +29,7 @@ use plumb_path::null_device;
 use plumb_report::document::{
     CpuSeconds, DirectionResult, Environment, RunDocument, RunJob, RunKind, RunSpan, RunTarget, Sides,
 };
-use plumb_report::quantity::{count, duration};
+use plumb_report::quantity::{count, counted, duration};
 use plumb_report::verdict;
 use plumb_text::shell_word;
 
@@ -310,7 +310,7 @@ impl ImportedResult {
             (None, None) => "",
         };
         let (names, started) = (names.join(", "), &self.environment.started_at);
-        format!("{names}; {started}; {} operations in {}{end}", count(operations), duration(seconds))
+        format!("{names}; {started}; {} in {}{end}", counted(operations, "operation"), duration(seconds))
     }
 }
 
@@ -420,7 +420,8 @@ fn document(imported: ImportedResult, file: &str) -> Result<RunDocument, Error> 
     document.incomplete_because = failed_because.or(incomplete_because);
     document.complete = document.incomplete_because.is_none();
     document.latency_resolution = format!("as {program} measured it");
-    document.notes = vec![format!("Imported from {file}, a result of {program}: plumb has not measured it.")];
+    document.notes =
+        vec![format!("Imported from {file}, a result of {program}: what that does not say is unknown.")];
     document.notes.extend(notes);
     document.environment = environment;
     let unrecorded = format!("{program} does not record what the devices did");
