@@ -38,9 +38,14 @@ pub(crate) fn legs(config: CacheConfig) -> CacheConfig {
     CacheConfig { legs, ..config }
 }
 
-/// Returns true for each device of the log that is certainly not there, under no local path.
+/// Returns true for each device of the log that is certainly not there, under no local path. Devices are only
+/// searched if a configured path leads nowhere.
 pub(crate) fn missing_legs(config: &CacheConfig) -> Vec<bool> {
-    legs(config.clone()).legs.iter().map(|place| leads_nowhere(&place.path)).collect()
+    let is_missing = |place: &DevicePlace| leads_nowhere(&place.path);
+    match config.legs.iter().any(is_missing) {
+        true => legs(config.clone()).legs.iter().map(is_missing).collect(),
+        false => vec![false; config.legs.len()],
+    }
 }
 
 /// Returns true if the backing device is certainly not there, under no local path. One that is there is not
