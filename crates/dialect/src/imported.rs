@@ -421,7 +421,7 @@ fn document(imported: ImportedResult, file: &str) -> Result<RunDocument, Error> 
     document.complete = document.incomplete_because.is_none();
     document.latency_resolution = format!("as {program} measured it");
     document.notes =
-        vec![format!("Imported from {file}, a result of {program}: what that does not say is unknown.")];
+        vec![format!("Imported from {file}, a result of {program}: what is not in it is unknown.")];
     document.notes.extend(notes);
     document.environment = environment;
     let unrecorded = format!("{program} does not record what the devices did");
