@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use plumb_measure::FlushesOf;
-use plumb_report::document::Sides;
 use plumb_report::document::fleet::FleetHost;
 
 /// Returns the machine of a host. A host with an unknown boot ID counts as a machine of its own.
@@ -37,7 +36,7 @@ pub(crate) fn shared_device(hosts: &[&FleetHost]) -> Option<String> {
 pub(crate) fn dirty_bytes_after(hosts: &[&FleetHost]) -> Option<u64> {
     let mut dirty: BTreeMap<&str, u64> = BTreeMap::new();
     for host in hosts {
-        let of_host = host.total.as_ref().and_then(|total: &Sides| total.dirty_bytes_after)?;
+        let of_host = host.total.as_ref().and_then(|total| total.dirty_bytes_after)?;
         let of_machine = dirty.entry(machine(host)).or_default();
         *of_machine = of_host.max(*of_machine);
     }
@@ -48,6 +47,7 @@ pub(crate) fn dirty_bytes_after(hosts: &[&FleetHost]) -> Option<u64> {
 mod tests {
     use plumb_block::DeviceCounters;
     use plumb_measure::{Attribution, StorageSide};
+    use plumb_report::document::Sides;
 
     use super::*;
 
