@@ -218,7 +218,7 @@ fn meaning(document: &ComparisonDocument) -> String {
     let undecided = document.limits.iter().filter(|limit| limit.exceeded.is_none());
     meaning.extend(undecided.filter(|_| document.contrast.ratio.is_some()).map(|limit| {
         format!(
-            "The limit {} of {} is not decided: it is inside the interval, or there is none.",
+            "The limit {} of {} is not decided: it is inside the interval, or there is no interval.",
             limit.limit, limit.compared
         )
     }));
